@@ -1,0 +1,162 @@
+/* The headers on the wire, and what the program remembers of a packet while it holds it.
+ * docs/protocol.md gives the meaning of every field.
+ */
+#ifndef BLUETREE_HEADERS_P4
+#define BLUETREE_HEADERS_P4
+
+typedef bit<48> mac_t;
+typedef bit<32> ipv4_t;
+typedef bit<9>  port_t;
+typedef bit<16> group_t;
+
+typedef bit<16> job_t;
+typedef bit<16> source_t;
+typedef bit<32> epoch_t;
+typedef bit<32> chunk_t;
+typedef bit<32> weight_t;
+typedef bit<32> slot_t;
+
+/* Newer allocations, and newer chunks of one allocation, compare greater. */
+typedef bit<64> tag_t;
+/* One bit for each source of a blue switch. */
+typedef bit<SOURCES> source_set_t;
+/* All lanes of a message side by side, lane 0 in the most significant bits. */
+typedef bit<LANES_BITS> lanes_t;
+
+const bit<16> ETHERTYPE_IPV4 = 0x0800;
+const bit<8>  PROTOCOL_UDP   = 17;
+const bit<16> AGG_UDP_PORT   = 9590;
+const bit<8>  AGG_VERSION    = 1;
+/* 224.0.0.0/4 */
+const bit<4>  IPV4_MULTICAST = 0xE;
+
+enum bit<8> kind_t {
+    CONTRIBUTE = 1,
+    RESULT     = 2,
+    ACK        = 3
+}
+
+const bit<8> FLAG_DIRECT   = 0x01;
+const bit<8> FLAG_LATE     = 0x02;
+const bit<8> FLAG_RESENT   = 0x04;
+const bit<8> FLAG_OVERFLOW = 0x08;
+
+header ethernet_h {
+    mac_t   dst_mac;
+    mac_t   src_mac;
+    bit<16> ether_type;
+}
+
+header ipv4_h {
+    bit<4>  version;
+    bit<4>  ihl;
+    bit<8>  tos;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<1>  reserved;
+    bit<1>  dont_fragment;
+    bit<1>  more_fragments;
+    bit<13> fragment_offset;
+    bit<8>  ttl;
+    bit<8>  protocol;
+    bit<16> checksum;
+    ipv4_t  src_addr;
+    ipv4_t  dst_addr;
+}
+
+header ipv4_options_h {
+    varbit<MAX_OPTION_BITS> data;
+}
+
+header udp_h {
+    bit<16> src_port;
+    bit<16> dst_port;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+header agg_h {
+    bit<8>   version;
+    bit<8>   kind;
+    bit<8>   flags;
+    bit<8>   lane_count;
+    job_t    job;
+    source_t source;
+    epoch_t  epoch;
+    chunk_t  chunk;
+    weight_t weight;
+}
+
+header lanes_h {
+    lanes_t word;
+}
+
+struct headers_t {
+    ethernet_h     ethernet;
+    ipv4_h         ipv4;
+    ipv4_options_h ipv4_options;
+    udp_h          udp;
+    agg_h          agg;
+    lanes_h        lanes;
+}
+
+/* What became of a packet. Each packet ends in exactly one; the counter `outcomes` has a cell for
+ * each. The names go to the control plane as they stand here.
+ */
+enum bit<8> outcome_t {
+    /* Upward: one message left for the parent. */
+    FORWARDED       = 0,  // red: passed on as it came
+    FORWARDED_MARKED = 1, // marked direct or late: passed on as red, everywhere
+    FORWARDED_LATE  = 2,  // its slot has moved on: passed on un-aggregated, marked late here
+    EMITTED         = 3,  // completed its slot: the sum went on
+    REEMITTED       = 4,  // its slot was complete before: the sum went on again
+    /* Upward: nothing left. */
+    ABSORBED        = 5,  // added to its slot, which waits for others
+    DUPLICATE       = 6,  // was in its slot already
+    /* Downward and beside. */
+    FANNED_OUT      = 7,  // a result or acknowledgement, copied down the tree
+    ROUTED          = 8,  // ordinary IPv4 traffic
+    /* Refused. */
+    NOT_IPV4        = 9,
+    MALFORMED       = 10, // truncated, wrong length, version or lane count
+    BAD_CHECKSUM    = 11, // of the IPv4 header
+    UNKNOWN_KIND    = 12,
+    UNREGISTERED    = 13, // a job or source that this port may not speak for
+    BAD_WEIGHT      = 14, // the source stands for another number of workers
+    BAD_SLOT        = 15, // outside the slots of this build
+    NO_PARENT       = 16, // a job without a link upward
+    NO_ROUTE        = 17,
+    TTL_EXPIRED     = 18
+}
+const int OUTCOMES = 19;
+
+/* What a slot made of a contribution. */
+enum bit<3> verdict_t {
+    ABSORBED  = 0,
+    COMPLETED = 1,
+    REPEATED  = 2,
+    DUPLICATE = 3,
+    LATE      = 4
+}
+
+struct metadata_t {
+    outcome_t    outcome;
+    /* Sources that the ingress port may speak for. */
+    source_t     lowest_source;
+    source_t     highest_source;
+    /* What a blue switch knows of this source. */
+    source_set_t source_bit;
+    source_set_t all_sources;
+    weight_t     expected_weight;
+    source_t     own_source;
+    slot_t       slot;
+    verdict_t    verdict;
+    bit<1>       resent;
+}
+
+error {
+    Ipv4Malformed,
+    AggMalformed
+}
+
+#endif
