@@ -29,7 +29,6 @@
 const int LANE_BITS       = 32;
 const int LANES_BITS      = LANES * LANE_BITS;
 const int LANES_BYTES     = LANES * 4;
-const int IPV4_BYTES      = 20;
 const int UDP_BYTES       = 8;
 const int AGG_BYTES       = 20;
 const int MAX_OPTION_BITS = 320;

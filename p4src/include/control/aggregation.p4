@@ -99,9 +99,9 @@ control Aggregation(inout headers_t hdr,
         slot_flags.write(meta.slot, flags);
 
         bool full = sources == meta.all_sources;
-        meta.verdict = late  ? verdict_t.LATE
-                     : joins ? (full ? verdict_t.COMPLETED : verdict_t.ABSORBED)
-                             : (full ? verdict_t.REPEATED : verdict_t.DUPLICATE);
+        meta.verdict = full ? (joins ? verdict_t.COMPLETED : verdict_t.REPEATED)
+                            : (joins ? verdict_t.ABSORBED : verdict_t.DUPLICATE);
+        meta.verdict = late ? verdict_t.LATE : meta.verdict;
 
         /* What leaves, if anything does: a late message as it came, else the slot. */
         hdr.lanes.word = late ? hdr.lanes.word : sum;

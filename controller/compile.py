@@ -1,0 +1,229 @@
+"""From a placement to what every switch must hold: `SwitchProgram`s. Pure.
+
+A job is one Reduce, repeated for many chunks, over the overlay tree. For each job the overlay's
+switches get
+
+    registered_sources   which sources each port may speak for
+    blue_sources         at blue switches: the sources to sum, and the slots to sum them in
+    upstream             the port to the parent; its counters are the measured load of the link
+    downstream, group    the way of results down to the workers
+    hosts                at host ports: the address of the worker's own socket
+
+and every switch, overlay or not, gets the routes of ordinary IPv4 traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.program import MulticastGroup, SwitchProgram, TableEntry
+from controller.routes import ipv4_routes
+from p4src.constants import JOBS, SLOTS, SOURCES
+from topologies.network import Host, Network
+
+
+class CompileError(ValueError):
+    """A placement does not fit the program; the text names the switch and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """One job's allocation.
+
+    Attributes:
+        job: 1 .. JOBS; also the job's multicast group id.
+        epoch: generation of the allocation, from 1; newer allocations are larger.
+        blue: tree indices of the blue switches.
+        slot_base: first slot of the job at every blue switch.
+        window: slots of the job, a power of two; at most so many chunks are in flight.
+    """
+
+    job: int
+    epoch: int
+    blue: frozenset[int]
+    slot_base: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSet:
+    """A source that a switch or the destination hears, and the ranks whose values it carries."""
+
+    source: int
+    port: int
+    ranks: tuple[int, ...]
+
+
+def share_slots(
+    blue_sets: Sequence[frozenset[int]], epoch: int, window: int
+) -> tuple[JobPlan, ...]:
+    """Number the jobs from 1 and give each a window of slots of its own.
+
+    Raises CompileError where the windows of all jobs exceed the slots of the program.
+    """
+    if window < 1 or window & (window - 1):
+        raise CompileError(f"window {window}: choose a power of two, such as 64")
+    if len(blue_sets) > JOBS:
+        raise CompileError(f"{len(blue_sets)} jobs: the program was compiled for {JOBS}")
+    if len(blue_sets) * window > SLOTS:
+        raise CompileError(
+            f"{len(blue_sets)} jobs of window {window} need {len(blue_sets) * window} slots and a "
+            f"switch has {SLOTS}: use fewer jobs or a smaller window"
+        )
+    return tuple(
+        JobPlan(job=i + 1, epoch=epoch, blue=blue, slot_base=i * window, window=window)
+        for i, blue in enumerate(blue_sets)
+    )
+
+
+def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchProgram, ...]:
+    """Return the program of every physical switch, in device order.
+
+    Raises CompileError where a blue switch would sum more sources than the program has bits for.
+    """
+    entries: dict[str, list[TableEntry]] = {name: [] for name in network.topology.switches}
+    groups: dict[str, list[MulticastGroup]] = {name: [] for name in network.topology.switches}
+    for name, routes in ipv4_routes(network).items():
+        entries[name].extend(routes)
+    for plan in jobs:
+        heard = heard_sources(network, plan.blue)
+        for v, name in enumerate(network.topology.overlay.names):
+            if not heard[v]:
+                continue
+            entries[name].extend(_membership(network, plan, v))
+            if v in plan.blue:
+                entries[name].extend(_blue_sources(network, plan, v, heard[v]))
+            groups[name].append(_group(network, plan, v))
+    return tuple(
+        SwitchProgram(name, tuple(entries[name]), tuple(groups[name]))
+        for name in network.topology.switches
+    )
+
+
+def heard_sources(network: Network, blue: frozenset[int]) -> tuple[tuple[SourceSet, ...], ...]:
+    """For each overlay switch, the sources that reach it, in order of source id.
+
+    Raises CompileError naming a blue switch that hears more than the program can sum.
+    """
+    tree = network.topology.overlay.tree
+    heard: list[tuple[SourceSet, ...]] = [()] * tree.n
+    for v in tree.order:
+        sources = [SourceSet(host.source, host.port, (host.rank,)) for host in _own(network, v)]
+        for child in tree.children[v]:
+            sources.extend(
+                SourceSet(sent.source, network.child_port[child], sent.ranks)
+                for sent in sent_sources(network, blue, child, heard[child])
+            )
+        if v in blue and len(sources) > SOURCES:
+            raise CompileError(
+                f"{network.topology.overlay.names[v]}: would sum {len(sources)} sources and the "
+                f"program was compiled for {SOURCES}; make a switch below it blue, or compile with "
+                "a larger SOURCES"
+            )
+        heard[v] = tuple(sources)
+    return tuple(heard)
+
+
+def sent_sources(
+    network: Network, blue: frozenset[int], v: int, heard: tuple[SourceSet, ...]
+) -> tuple[SourceSet, ...]:
+    """The sources that switch `v` sends upward, given those that it hears."""
+    if v not in blue or not heard:
+        return heard
+    ranks = tuple(sorted(rank for source in heard for rank in source.ranks))
+    return (SourceSet(network.interval[v][0], network.parent_port[v], ranks),)
+
+
+def destination_sources(network: Network, blue: frozenset[int]) -> Mapping[int, frozenset[int]]:
+    """Every source that the destination may hear, with the ranks it stands for.
+
+    Beside what the placement sends, this holds each worker itself (a message marked direct or late)
+    and each blue switch (where a switch above it passes a late sum on).
+    """
+    heard = heard_sources(network, blue)
+    sources = {host.source: frozenset((host.rank,)) for host in network.workers}
+    for v in sorted(blue):
+        for source in sent_sources(network, blue, v, heard[v]):
+            sources[source.source] = frozenset(source.ranks)
+    return sources
+
+
+def _own(network: Network, v: int) -> tuple[Host, ...]:
+    return network.workers_at(network.topology.overlay.names[v])
+
+
+def _populated_children(network: Network, v: int) -> Iterator[int]:
+    tree = network.topology.overlay.tree
+    below = tree.subtree_loads()
+    return (child for child in tree.children[v] if below[child] > 0)
+
+
+def _membership(network: Network, plan: JobPlan, v: int) -> Iterator[TableEntry]:
+    """What switch `v` needs to carry the job, whatever its colour."""
+    job = {"job": plan.job}
+    for host in _own(network, v):
+        port = {"ingress_port": host.port}
+        interval = {"lowest": host.source, "highest": host.source}
+        yield TableEntry.of("registered_sources", job | port, "admit", interval)
+        yield TableEntry.of(
+            "hosts",
+            job | {"egress_port": host.port},
+            "to_host",
+            {"mac": host.mac, "addr": host.ip, "udp_port": host.udp_port},
+        )
+    for child in _populated_children(network, v):
+        lowest, highest = network.interval[child]
+        yield TableEntry.of(
+            "registered_sources",
+            job | {"ingress_port": network.child_port[child]},
+            "admit",
+            {"lowest": lowest, "highest": highest},
+        )
+    tree = network.topology.overlay.tree
+    above = network.destination.mac
+    if v:
+        above = network.switch_mac(network.topology.overlay.names[tree.parent[v]])
+    for resent in (0, 1):
+        yield TableEntry.of(
+            "upstream",
+            job | {"resent": resent},
+            "to_parent",
+            {"port": network.parent_port[v], "mac": above},
+        )
+    yield TableEntry.of(
+        "downstream",
+        job | {"ingress_port": network.parent_port[v]},
+        "fan_out",
+        {"group": plan.job},
+    )
+
+
+def _blue_sources(
+    network: Network, plan: JobPlan, v: int, heard: tuple[SourceSet, ...]
+) -> Iterator[TableEntry]:
+    for i, source in enumerate(heard):
+        yield TableEntry.of(
+            "blue_sources",
+            {
+                "ingress_port": source.port,
+                "job": plan.job,
+                "epoch": plan.epoch,
+                "source": source.source,
+            },
+            "join",
+            {
+                "source_bit": 1 << i,
+                "all_sources": (1 << len(heard)) - 1,
+                "weight": len(source.ranks),
+                "slot_base": plan.slot_base,
+                "slot_mask": plan.window - 1,
+                "own_source": network.interval[v][0],
+            },
+        )
+
+
+def _group(network: Network, plan: JobPlan, v: int) -> MulticastGroup:
+    ports = [host.port for host in _own(network, v)]
+    ports += [network.child_port[child] for child in _populated_children(network, v)]
+    return MulticastGroup(plan.job, tuple((port, 1) for port in ports))
