@@ -5,6 +5,8 @@ Messages" and the canonical gRPC codes), so that the server maps a class to a st
 Python API raises the same thing. Every message names the object and says what would be right.
 """
 
+# ruff: noqa: N818 - the classes carry the names of the gRPC status codes that they stand for
+
 
 class SoftswitchError(Exception):
     """Base of everything the switch raises on bad input; one line of text."""
