@@ -1,10 +1,54 @@
 """Placing k aggregation switches in a tree so that the most congested link is least congested.
 
 Pure algorithms: no I/O, no clock, no randomness. Indices are switches, index 0 is the root.
+
+    >>> from controller.placement import Tree, smc
+    >>> tree = Tree(parent=[-1, 0, 0], rate=[1, 1, "3/2"], load=[0, 2, 6])
+    >>> placement = smc(tree, k=1)
+    >>> sorted(placement.blue), placement.congestion
+    ([2], Fraction(3, 1))
 """
 
-from controller.placement.errors import PlacementError
-from controller.placement.loads import Loads, Placement, loads
-from controller.placement.tree import Tree
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
-__all__ = ["Loads", "Placement", "PlacementError", "Tree", "loads"]
+from controller.placement.baselines import all_blue, all_red, level, max_load, top
+from controller.placement.dynamic import smc_dp
+from controller.placement.errors import PlacementError
+from controller.placement.exhaustive import brute_force
+from controller.placement.flips import smc
+from controller.placement.loads import Loads, Placement, loads
+from controller.placement.tree import RateLike, Tree, as_rate
+
+__all__ = [
+    "STRATEGIES",
+    "Loads",
+    "Placement",
+    "PlacementError",
+    "RateLike",
+    "Tree",
+    "all_blue",
+    "all_red",
+    "as_rate",
+    "brute_force",
+    "level",
+    "loads",
+    "max_load",
+    "smc",
+    "smc_dp",
+    "top",
+]
+
+STRATEGIES: Mapping[str, Callable[[Tree, int], Placement]] = MappingProxyType(
+    {
+        "smc": smc,
+        "smc-dp": smc_dp,
+        "top": top,
+        "max": max_load,
+        "level": level,
+        "all-red": all_red,
+        "all-blue": all_blue,
+        "brute-force": brute_force,
+    }
+)
+"""Every strategy by the name that the command line takes."""
