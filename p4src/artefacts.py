@@ -1,8 +1,8 @@
 """The compiled P4 program: where it is, how it is rebuilt, whether it is fresh.
 
-`build/` holds what p4c made of the sources: the bmv2 JSON, the P4Info, and a manifest with the digest
-of every file on either side; `constants.py` holds the numbers of the program. Sources and output that
-disagree are found with or without p4c at hand.
+`build/` holds what p4c made of the sources: the bmv2 JSON, the P4Info, and a manifest with the
+digest of every file on either side; `constants.py` holds the numbers of the program. Sources and
+output that disagree are found with or without p4c at hand.
 
     python -m p4src.artefacts build    compile and write build/ (needs p4c-bm2-ss on PATH)
     python -m p4src.artefacts check    say what is stale
