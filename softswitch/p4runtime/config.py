@@ -1,0 +1,111 @@
+"""The forwarding pipeline of one device, as P4Runtime pushes and reads it."""
+
+from __future__ import annotations
+
+import grpc
+from finsy.proto import p4r
+
+from softswitch.device import Device
+from softswitch.errors import SoftswitchError
+from softswitch.p4runtime.p4info import Field, PipelineInfo
+from softswitch.p4runtime.status import RefusedError, invalid, refusal, unimplemented
+from softswitch.p4runtime.writes import Pipeline
+
+_Push = p4r.SetForwardingPipelineConfigRequest
+_Get = p4r.GetForwardingPipelineConfigRequest
+
+
+class Configuration:
+    """What is saved, and what runs, on one device.
+
+    The config message is kept as it came, for it has to be given back.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._saved: p4r.ForwardingPipelineConfig | None = None
+        self._committed: p4r.ForwardingPipelineConfig | None = None
+        self._pipeline: Pipeline | None = None
+
+    def running(self) -> Pipeline:
+        """Return the running pipeline; raises RefusedError (FAILED_PRECONDITION) before a push."""
+        if self._pipeline is None:
+            raise RefusedError(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "No forwarding pipeline config set for this device",
+            )
+        return self._pipeline
+
+    def packet_in_fields(self) -> tuple[Field, ...] | None:
+        """Return the fields of the packet-in header, or None before a push."""
+        return None if self._pipeline is None else self._pipeline.info.packet_in
+
+    def push(self, action: _Push.Action.ValueType, config: p4r.ForwardingPipelineConfig) -> None:
+        """Verify, save or commit `config`.
+
+        Raises RefusedError: INVALID_ARGUMENT for a config that is not one, UNIMPLEMENTED for a
+        program with a construct that the device does not run (named in the text) and for
+        RECONCILE_AND_COMMIT, FAILED_PRECONDITION for a COMMIT without anything saved. The running
+        pipeline is then as before.
+        """
+        match action:
+            case _Push.VERIFY:
+                self._verify(config)
+            case _Push.VERIFY_AND_SAVE:
+                self._verify(config)
+                self._saved = config
+            case _Push.VERIFY_AND_COMMIT:
+                self._commit(config)
+            case _Push.COMMIT:
+                if self._saved is None:
+                    raise RefusedError(
+                        grpc.StatusCode.FAILED_PRECONDITION,
+                        "nothing is saved to commit: push with VERIFY_AND_SAVE first",
+                    )
+                self._commit(self._saved)
+            case _Push.RECONCILE_AND_COMMIT:
+                raise unimplemented(
+                    "RECONCILE_AND_COMMIT is not supported: use VERIFY_AND_COMMIT and write again"
+                )
+            case _:
+                raise invalid("Invalid SetForwardingPipeline action: it is not set")
+
+    def read(self, response_type: _Get.ResponseType.ValueType) -> p4r.ForwardingPipelineConfig:
+        """Return the parts of the running config that `response_type` asks for."""
+        self.running()
+        committed = self._committed
+        config = p4r.ForwardingPipelineConfig()
+        if committed is None:
+            return config
+        if response_type not in (
+            _Get.ALL,
+            _Get.COOKIE_ONLY,
+            _Get.P4INFO_AND_COOKIE,
+            _Get.DEVICE_CONFIG_AND_COOKIE,
+        ):
+            raise invalid("Invalid response_type in GetForwardingPipelineConfigRequest")
+        if response_type in (_Get.ALL, _Get.P4INFO_AND_COOKIE):
+            config.p4info.CopyFrom(committed.p4info)
+        if response_type in (_Get.ALL, _Get.DEVICE_CONFIG_AND_COOKIE):
+            config.p4_device_config = committed.p4_device_config
+        if committed.HasField("cookie"):
+            config.cookie.CopyFrom(committed.cookie)
+        return config
+
+    def _verify(self, config: p4r.ForwardingPipelineConfig) -> PipelineInfo:
+        info = PipelineInfo.read(config.p4info)
+        try:
+            self._device.check_pipeline(config.p4_device_config)
+        except SoftswitchError as error:
+            raise refusal(error) from error
+        return info
+
+    def _commit(self, config: p4r.ForwardingPipelineConfig) -> None:
+        info = self._verify(config)
+        try:
+            self._device.load_pipeline(config.p4_device_config)
+        except SoftswitchError as error:
+            raise refusal(error) from error
+        self._saved = None
+        self._committed = config
+        self._pipeline = Pipeline(info)

@@ -1,0 +1,160 @@
+"""A P4Runtime server that carries many devices, and a thread to run it in.
+
+async with P4RuntimeServer(devices, "127.0.0.1:9559") as server: ...
+with ServerThread(devices) as server: connect(server.address)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from types import TracebackType
+
+import grpc
+from finsy.proto import p4r_grpc
+
+from softswitch.device import Device
+from softswitch.p4runtime.servicer import P4RuntimeServicer, PacketOut
+
+MAX_MESSAGE = 256 * 1024 * 1024
+"""The largest request in bytes, as in simple_switch_grpc: pipelines travel in one message."""
+
+MAX_METADATA = 64 * 1024
+"""The largest call metadata in bytes: the status details of a failed batch travel in it."""
+
+START_DEADLINE_S = 30.0
+
+
+class ServerError(Exception):
+    """The server cannot listen where it was told to; the text names the address."""
+
+
+class P4RuntimeServer:
+    """Serves P4Runtime for `devices` at one address; a client picks one by its device id.
+
+    Args:
+        devices: the devices, their ids distinct. The server is their only writer.
+        address: "host:port"; port 0 takes a free one, which `start` returns.
+        packet_out: called on the server's event loop for every packet-out, with the device and
+            the packet as it enters the CPU port (controller header first). It must not block: a
+            data plane that runs elsewhere queues the packet. Without it packet-outs are refused.
+    """
+
+    def __init__(
+        self,
+        devices: Iterable[Device],
+        address: str = "127.0.0.1:0",
+        *,
+        packet_out: PacketOut | None = None,
+    ) -> None:
+        self.address = address
+        self._servicer = P4RuntimeServicer(devices, packet_out)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self) -> str:
+        """Listen, and return the bound address; raises ServerError if that is not possible."""
+        server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", MAX_MESSAGE),
+                ("grpc.max_metadata_size", MAX_METADATA),
+                ("grpc.so_reuseport", 0),
+            ]
+        )
+        p4r_grpc.add_P4RuntimeServicer_to_server(self._servicer, server)
+        host = self.address.rpartition(":")[0]
+        try:
+            port = server.add_insecure_port(self.address)
+        except RuntimeError as error:
+            raise ServerError(
+                f"cannot listen on {self.address}: the port is taken or the address is not this "
+                f"machine's; choose another, or port 0 for any free one ({error})"
+            ) from error
+        await server.start()
+        self._loop = asyncio.get_running_loop()
+        self._server = server
+        self.address = f"{host}:{port}"
+        return self.address
+
+    async def stop(self) -> None:
+        """End all streams and calls, and stop listening."""
+        if self._server is not None:
+            await self._server.stop(grace=None)
+            self._server = None
+
+    def packet_in(self, device_id: int, packet: bytes) -> None:
+        """Hand a packet that left by the CPU port to the device's primary; from any thread."""
+        if self._loop is None:
+            raise ServerError("packet_in before start: the server has no event loop yet")
+        self._loop.call_soon_threadsafe(self._servicer.packet_in, device_id, packet)
+
+    async def __aenter__(self) -> P4RuntimeServer:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+
+class ServerThread:
+    """Runs a P4RuntimeServer on an event loop in a thread of its own.
+
+    For programs whose main thread is busy with the data plane. The thread is the only writer of
+    the devices; `Device` says what may run beside it.
+    """
+
+    def __init__(self, server: P4RuntimeServer) -> None:
+        self._server = server
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="p4runtime-server", daemon=True)
+
+    @property
+    def address(self) -> str:
+        """Where the server listens."""
+        return self._server.address
+
+    def start(self) -> str:
+        """Start and return the bound address; raises ServerError as `P4RuntimeServer.start`."""
+        self._thread.start()
+        started = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop)
+        try:
+            return started.result(START_DEADLINE_S)
+        except ServerError:
+            self._end()
+            raise
+
+    def stop(self) -> None:
+        """Stop the server and end the thread."""
+        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(START_DEADLINE_S)
+        self._end()
+
+    def packet_in(self, device_id: int, packet: bytes) -> None:
+        """See `P4RuntimeServer.packet_in`."""
+        self._server.packet_in(device_id, packet)
+
+    def __enter__(self) -> ServerThread:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(START_DEADLINE_S)
+        self._loop.close()

@@ -1,0 +1,305 @@
+"""The gRPC face of the server: one coroutine a call, no thread a stream.
+
+Everything here runs on one event loop, so nothing is locked. What may be written and how is
+decided elsewhere (`arbitration`, `writes`, `reads`); this turns requests into calls of those, and
+refusals into gRPC statuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import grpc
+from finsy.proto import p4r, p4r_grpc, rpc_code
+
+from softswitch.device import Device
+from softswitch.p4runtime import reads, writes
+from softswitch.p4runtime.arbitration import Arbitration, Notice
+from softswitch.p4runtime.config import Configuration
+from softswitch.p4runtime.status import (
+    ERROR_SPACE,
+    STATUS_DETAILS_KEY,
+    RefusedError,
+    batch_status,
+    not_found,
+    unimplemented,
+)
+from softswitch.p4runtime.values import pack_header, unpack_header
+from softswitch.p4runtime.writes import Pipeline
+
+API_VERSION = "1.3.0"
+"""The P4Runtime version that simple_switch_grpc announces too."""
+
+READ_BATCH = 500
+"""Entities a ReadResponse: keeps it far below gRPC's default limit of 4 MiB for a client."""
+
+PACKET_IN_QUEUE = 4096
+"""Messages waiting for one slow client before further packet-ins to it are dropped, counted."""
+
+PacketOut = Callable[[Device, bytes], None]
+"""Takes a device and a packet for its CPU port, controller header first."""
+
+
+class ServerContext(Protocol):
+    """The part of grpc.aio.ServicerContext used here."""
+
+    async def abort(
+        self, code: grpc.StatusCode, details: str, trailing_metadata: tuple[object, ...] = ()
+    ) -> None: ...
+
+
+class Stream:
+    """One open StreamChannel: what waits to be sent on it (None: its end), and its device."""
+
+    def __init__(self) -> None:
+        self.served: Served | None = None
+        self.outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
+
+
+@dataclass(slots=True)
+class Served:
+    """A device and what the server keeps of it between calls."""
+
+    device: Device
+    config: Configuration
+    arbitration: Arbitration = field(default_factory=Arbitration)
+    packet_ins_dropped: int = 0
+
+
+class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
+    """Serves P4Runtime for many devices, told apart by device id."""
+
+    def __init__(self, devices: Iterable[Device], packet_out: PacketOut | None) -> None:
+        self._served: dict[int, Served] = {}
+        for device in devices:
+            if device.device_id in self._served:
+                raise ValueError(f"device id {device.device_id} is used twice; ids must differ")
+            self._served[device.device_id] = Served(device, Configuration(device))
+        self._packet_out = packet_out
+
+    # Unary calls
+
+    async def Capabilities(  # noqa: N802 - gRPC's name
+        self, request: p4r.CapabilitiesRequest, context: ServerContext
+    ) -> p4r.CapabilitiesResponse:
+        """Announce the version of the API."""
+        return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
+
+    async def Write(  # noqa: N802 - gRPC's name
+        self, request: p4r.WriteRequest, context: ServerContext
+    ) -> p4r.WriteResponse:
+        """Carry out a batch in its order; a refused update does not stop those behind it."""
+        try:
+            served = self._for_primary(request)
+            pipeline = served.config.running()
+            if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
+                raise unimplemented(
+                    "Support for atomic write modes has not been implemented: use CONTINUE_ON_ERROR"
+                )
+        except RefusedError as refused:
+            await context.abort(refused.code, refused.text)
+            raise
+        outcomes = [_outcome(served.device, pipeline, update) for update in request.updates]
+        failed = sum(outcome is not None for outcome in outcomes)
+        if failed:
+            details = batch_status(outcomes).SerializeToString()
+            await context.abort(
+                grpc.StatusCode.UNKNOWN,
+                f"{failed} of {len(outcomes)} updates failed; see the status details",
+                ((STATUS_DETAILS_KEY, details),),
+            )
+        return p4r.WriteResponse()
+
+    async def Read(  # noqa: N802 - gRPC's name
+        self, request: p4r.ReadRequest, context: ServerContext
+    ) -> AsyncIterator[p4r.ReadResponse]:
+        """Answer all entities of the request in their order, in batches of READ_BATCH."""
+        try:
+            served = self._find(request.device_id)
+            _refuse_role(request.role)
+            pipeline = served.config.running()
+            for response in _batched(served.device, pipeline, request):
+                yield response
+        except RefusedError as refused:
+            await context.abort(refused.code, refused.text)
+
+    async def SetForwardingPipelineConfig(  # noqa: N802 - gRPC's name
+        self, request: p4r.SetForwardingPipelineConfigRequest, context: ServerContext
+    ) -> p4r.SetForwardingPipelineConfigResponse:
+        """Verify, save or commit a pipeline."""
+        try:
+            self._for_primary(request).config.push(request.action, request.config)
+        except RefusedError as refused:
+            await context.abort(refused.code, refused.text)
+        return p4r.SetForwardingPipelineConfigResponse()
+
+    async def GetForwardingPipelineConfig(  # noqa: N802 - gRPC's name
+        self, request: p4r.GetForwardingPipelineConfigRequest, context: ServerContext
+    ) -> p4r.GetForwardingPipelineConfigResponse:
+        """Return the parts of the running pipeline's config that were asked for."""
+        try:
+            config = self._find(request.device_id).config.read(request.response_type)
+        except RefusedError as refused:
+            await context.abort(refused.code, refused.text)
+            raise
+        return p4r.GetForwardingPipelineConfigResponse(config=config)
+
+    # The stream
+
+    async def StreamChannel(  # noqa: N802 - gRPC's name
+        self,
+        request_iterator: AsyncIterator[p4r.StreamMessageRequest],
+        context: ServerContext,
+    ) -> AsyncIterator[p4r.StreamMessageResponse]:
+        """Hold one client's session: arbitration, packet-outs in, packet-ins and notices out."""
+        stream = Stream()
+        receiver = asyncio.create_task(self._receive(stream, request_iterator))
+        try:
+            while (message := await stream.outbox.get()) is not None:
+                yield message
+            await receiver
+        except RefusedError as refused:
+            await context.abort(refused.code, refused.text)
+        finally:
+            receiver.cancel()
+            if stream.served is not None:
+                _deliver(stream.served, stream.served.arbitration.leave(stream))
+
+    async def _receive(
+        self, stream: Stream, requests: AsyncIterator[p4r.StreamMessageRequest]
+    ) -> None:
+        """Take a client's messages until it ends the stream or one of them is refused."""
+        try:
+            async for request in requests:
+                self._on_message(stream, request)
+        finally:
+            stream.outbox.put_nowait(None)
+
+    def packet_in(self, device_id: int, packet: bytes) -> None:
+        """Send a packet from the CPU port, controller header first, to the device's primary.
+
+        Without a primary, or without a pipeline that gives the header, the packet is dropped, as
+        on simple_switch_grpc.
+        """
+        served = self._find(device_id)
+        primary = served.arbitration.primary
+        fields = served.config.packet_in_fields()
+        if not isinstance(primary, Stream) or fields is None:
+            return
+        if primary.outbox.qsize() >= PACKET_IN_QUEUE:
+            served.packet_ins_dropped += 1
+            return
+        message = unpack_header(fields, packet)
+        if message is not None:
+            primary.outbox.put_nowait(p4r.StreamMessageResponse(packet=message))
+
+    def _on_message(self, stream: Stream, request: p4r.StreamMessageRequest) -> None:
+        match request.WhichOneof("update"):
+            case "arbitration":
+                self._bid(stream, request.arbitration)
+            case "packet":
+                self._on_packet_out(stream, request.packet)
+            case other:
+                error = _stream_error(unimplemented(f"stream message {other} is not supported"))
+                error.other.SetInParent()
+                stream.outbox.put_nowait(p4r.StreamMessageResponse(error=error))
+
+    def _bid(self, stream: Stream, update: p4r.MasterArbitrationUpdate) -> None:
+        served = self._find(update.device_id)
+        if stream.served is not None and stream.served is not served:
+            raise RefusedError(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "Invalid device id: a stream is for one device; open another stream",
+            )
+        role = update.role.name or (f"id {update.role.id}" if update.role.id else "")
+        election_id = _u128(update.election_id) if update.HasField("election_id") else None
+        notices = served.arbitration.bid(stream, election_id, role)
+        stream.served = served
+        _deliver(served, notices)
+
+    def _on_packet_out(self, stream: Stream, packet: p4r.PacketOut) -> None:
+        try:
+            served = stream.served
+            if served is None or served.arbitration.primary is not stream:
+                raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
+            if self._packet_out is None or served.device.cpu_port is None:
+                raise unimplemented("packet-out: the device has no CPU port")
+            header = pack_header(served.config.running().info.packet_out, packet.metadata)
+            self._packet_out(served.device, header + packet.payload)
+        except RefusedError as refused:
+            error = _stream_error(refused)
+            error.packet_out.packet_out.CopyFrom(packet)
+            stream.outbox.put_nowait(p4r.StreamMessageResponse(error=error))
+
+    # What calls have in common
+
+    def _find(self, device_id: int) -> Served:
+        served = self._served.get(device_id)
+        if served is None:
+            raise not_found(f"device id {device_id} is not served here")
+        return served
+
+    def _for_primary(
+        self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest
+    ) -> Served:
+        served = self._find(request.device_id)
+        _refuse_role(request.role, request.role_id)
+        election_id = _u128(request.election_id) if request.HasField("election_id") else None
+        if not served.arbitration.may_write(election_id):
+            raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
+        return served
+
+
+def _outcome(device: Device, pipeline: Pipeline, update: p4r.Update) -> RefusedError | None:
+    try:
+        writes.apply(device, pipeline, update)
+    except RefusedError as refused:
+        return refused
+    return None
+
+
+def _batched(
+    device: Device, pipeline: Pipeline, request: p4r.ReadRequest
+) -> Iterator[p4r.ReadResponse]:
+    """Yield responses of at most READ_BATCH entities, and at least one response."""
+    response = p4r.ReadResponse()
+    for wanted in request.entities:
+        for entity in reads.answer(device, pipeline, wanted):
+            if len(response.entities) == READ_BATCH:
+                yield response
+                response = p4r.ReadResponse()
+            response.entities.append(entity)
+    yield response
+
+
+def _deliver(served: Served, notices: Iterable[Notice]) -> None:
+    for notice in notices:
+        if not isinstance(notice.stream, Stream):
+            raise TypeError(f"a notice for {notice.stream!r}, which is not a stream")
+        message = p4r.StreamMessageResponse()
+        update = message.arbitration
+        update.device_id = served.device.device_id
+        update.status.code = rpc_code.Code.Value(notice.standing.value)
+        update.status.message = notice.standing.text
+        if notice.election_id is not None:
+            update.election_id.high = notice.election_id >> 64
+            update.election_id.low = notice.election_id & ((1 << 64) - 1)
+        notice.stream.outbox.put_nowait(message)
+
+
+def _stream_error(refused: RefusedError) -> p4r.StreamError:
+    return p4r.StreamError(
+        canonical_code=refused.code.value[0], message=refused.text, space=ERROR_SPACE
+    )
+
+
+def _refuse_role(name: str, role_id: int = 0) -> None:
+    if name or role_id:
+        raise unimplemented(f"role {name or role_id!r} is not served: leave the role out")
+
+
+def _u128(message: p4r.Uint128) -> int:
+    return message.high << 64 | message.low
