@@ -1,0 +1,76 @@
+# Everything that the project does, from one place: `make help`.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.set-up
+
+# What `make run` shows; `make run RUN='fig1.json -k 2'` runs something else.
+RUN ?= fat-tree:k=4 -k 4 --workload digits
+
+# The tests over real links need these of Debian; the others need Python only.
+SYSTEM_PACKAGES := mininet iproute2 ethtool
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint types p4 bench docker system clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make the virtual environment .venv, if it is missing or out of date
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { \
+	    echo "make: $(PYTHON) is not installed: install Python 3.11 or newer" >&2; exit 3; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "make: $(PYTHON) is older than 3.11: name a newer one, as in" \
+	         "\`make $(MAKECMDGOALS) PYTHON=python3.11\`" >&2; exit 3; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
+	    echo "make: $(PYTHON) cannot make virtual environments: install the module (on Debian," \
+	         "as root: apt-get install python3-venv)" >&2; exit 3; }
+	@echo "setting up $(VENV): downloads about 120 MB of Python packages the first time" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: $(STAMP) ## plan, install and run a Reduce of real gradients on a simulated fat-tree
+	@$(BIN)/bluetree run $(RUN)
+
+test: $(STAMP) system lint types ## lint, type check and run every test that this machine can run
+	@$(BIN)/pytest
+
+lint: $(STAMP) ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(STAMP) ## mypy --strict
+	@$(BIN)/mypy
+
+p4: $(STAMP) ## compile the P4 program and rewrite p4src/build (needs p4c-bm2-ss on PATH)
+	@$(BIN)/python -m p4src.artefacts build
+
+bench: $(STAMP) ## contributions a second that one switch sums on one core
+	@$(BIN)/python -m evaluation.bench_switch
+
+docker: ## build the image bluetree:latest (needs a container engine)
+	@command -v docker >/dev/null || { echo "make: docker is not installed" >&2; exit 3; }
+	docker build -f docker/Dockerfile -t bluetree:latest .
+
+system: ## Debian's packages for the tests over real links (as root; else says what is missing)
+	@missing=""; for package in $(SYSTEM_PACKAGES); do \
+	    dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q 'ok installed' \
+	        || missing="$$missing $$package"; \
+	done; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "*** ABSENT:$$missing. Tests over real links are skipped;" \
+	         "on Debian \`make system\` as root installs them. ***" >&2; \
+	elif ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	         apt-get install -qq -y --no-install-recommends $$missing; } >/dev/null; then \
+	    echo "*** apt-get could not install:$$missing. Tests over real links are skipped. ***" >&2; \
+	fi
+
+clean: ## remove the virtual environment, caches and output
+	rm -rf $(VENV) *.egg-info build dist out
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
