@@ -1,0 +1,58 @@
+"""What names of a program stand for, while it is being loaded."""
+
+from dataclasses import dataclass, field
+
+from softswitch.ir import FieldDecl, FieldRef, Header, Stack
+from softswitch.loader.node import Node
+
+VALID = "$valid$"
+
+
+@dataclass(slots=True)
+class Names:
+    """Objects declared so far, by name."""
+
+    headers: dict[str, Header] = field(default_factory=dict)
+    stacks: dict[str, Stack] = field(default_factory=dict)
+    unions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    registers: set[str] = field(default_factory=set)
+    counters: set[str] = field(default_factory=set)
+    meters: set[str] = field(default_factory=set)
+    calculations: set[str] = field(default_factory=set)
+    field_lists: set[int] = field(default_factory=set)
+    learn_lists: set[int] = field(default_factory=set)
+
+    def header(self, node: Node) -> str:
+        """Name of a declared header instance."""
+        name = node.text()
+        if name not in self.headers:
+            raise node.fail("the name of a header")
+        return name
+
+    def stack(self, node: Node) -> Stack:
+        """A declared header stack."""
+        name = node.text()
+        if name not in self.stacks:
+            raise node.unsupported(f"header stack '{name}' (only stacks of headers run)")
+        return self.stacks[name]
+
+    def field(self, node: Node) -> FieldRef:
+        """A declared field, from its pair of names."""
+        header, member = node.pair()
+        ref = FieldRef(self.header(header), member.text())
+        self.declaration(ref, node)
+        return ref
+
+    def declaration(self, ref: FieldRef, node: Node) -> FieldDecl:
+        """How a field is declared."""
+        try:
+            return self.headers[ref.header].field(ref.field)
+        except KeyError:
+            raise node.fail(f"a field of header '{ref.header}'") from None
+
+    def declared(self, node: Node, kind: str, among: set[str]) -> str:
+        """A name that is in `among`."""
+        name = node.text()
+        if name not in among:
+            raise node.fail(f"the name of a {kind}")
+        return name
