@@ -21,8 +21,8 @@ FIRST_PORT = 1
 CPU_PORT = 510
 """Port of packet-ins and packet-outs: bmv2's own default would be the drop port, 511."""
 LAST_PORT = CPU_PORT - 1
-MAX_SOURCE = 0xFFFF
-"""Source ids are 16 bits wide on the wire."""
+MAX_SOURCE = 0xFFFE
+"""Source ids are 16 bits wide on the wire; 0 is never valid, 0xFFFF is the destination."""
 MAX_DEPTH = 253
 """Switches on a path from a worker to the destination; every hop takes one of 255 from the TTL."""
 

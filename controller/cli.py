@@ -1,0 +1,303 @@
+"""The `bluetree` command: the only place that prints and sets exit codes.
+
+Exit codes: 0 done, 1 the run's own check failed, 2 bad usage or input, 3 the environment lacks
+something, 4 a switch or the controller failed. An error is a line on stderr; `--debug` adds the
+traceback. With `--json`, stdout carries one JSON document and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+from rich.console import Console
+
+from controller import doctor as doctor_module
+from controller import render, report, run
+from controller.compile import CompileError
+from controller.errors import BadInput, BluetreeError, CheckFailed
+from controller.picture import PictureError
+from controller.placement import STRATEGIES, PlacementError
+from controller.planning import Plan, plan, plan_given
+from controller.program import ProgramError
+from controller.running import Failure, RunOptions
+from p4src.artefacts import ArtefactError
+from topologies import Topology, TopologyError, WorkloadOptions, parse
+from topologies.network import NetworkError
+
+_INPUT_ERRORS = (PlacementError, TopologyError, NetworkError, CompileError, PictureError)
+_BUDGET_FREE = ("all-red", "all-blue")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class _State:
+    """What the options before the command said."""
+
+    debug = False
+
+
+def _topology_options(command: _Function) -> _Function:
+    for option in reversed(
+        (
+            click.argument("topology"),
+            click.option("-k", "budget", type=int, metavar="N", help="How many blue switches."),
+            click.option(
+                "--strategy",
+                type=click.Choice(list(STRATEGIES)),
+                default="smc",
+                show_default=True,
+                help="How to choose them; smc is optimal.",
+            ),
+            click.option(
+                "--workers",
+                metavar="N|uniform|power-law|PATH",
+                help="Workers at every leaf, a distribution (both of mean 5), or a file that maps "
+                "switches to workers.",
+            ),
+            click.option(
+                "--rates",
+                type=click.Choice(["constant", "linear", "exponential"]),
+                help="Rates of the links, rising from the leaves to the root.",
+            ),
+            click.option("--seed", type=int, default=0, show_default=True, help="Of all chance."),
+            click.option(
+                "--picture",
+                type=click.Path(dir_okay=False, path_type=Path),
+                metavar="FILE",
+                help="Draw the tree into a .svg or .png file.",
+            ),
+            click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(package_name="bluetree")
+def cli(debug: bool) -> None:
+    """In-network aggregation: place it, run it, measure it.
+
+    TOPOLOGY is fat-tree:k=4, binary-tree:levels=8, random-tree:n=200,seed=1, or a path to a tree
+    file (.json, .yaml, .graphml).
+    """
+    _State.debug = debug
+
+
+@cli.command("plan")
+@_topology_options
+def plan_command(
+    topology: str,
+    budget: int | None,
+    strategy: str,
+    workers: str | None,
+    rates: str | None,
+    seed: int,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Choose the blue switches, and predict every link's load."""
+    start = time.perf_counter()
+    parsed = parse(topology, WorkloadOptions(workers=workers, rates=rates, seed=seed))
+    planned = _plan(parsed, budget, strategy, None)
+    seconds = time.perf_counter() - start
+    if picture is not None:
+        run.draw_plan(planned, picture)
+    if as_json:
+        _print_json(report.plan_document(planned, seconds))
+    else:
+        render.show_plan(_stdout(), planned)
+
+
+@cli.command("run")
+@_topology_options
+@click.option("--blue", metavar="A,B", help="The blue switches by name, in place of a strategy.")
+@click.option(
+    "--target",
+    type=click.Choice(["auto", "fabric", "softswitch", "bmv2"]),
+    default="auto",
+    show_default=True,
+    help="Where the switches run.",
+)
+@click.option(
+    "--workload",
+    type=click.Choice(["synthetic", "digits"]),
+    default="synthetic",
+    show_default=True,
+    help="Random tensors, or the gradients of a training on scikit-learn's digits.",
+)
+@click.option(
+    "--op",
+    type=click.Choice(["reduce", "allreduce"]),
+    help="Where the sum goes: to the destination, or on to every worker (the default of digits).",
+)
+@click.option("--chunks", type=click.IntRange(1), metavar="N", help="Messages of a worker.")
+@click.option("--rounds", type=click.IntRange(1), metavar="N", help="Rounds of the training.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N")
+@click.option("--window", type=click.IntRange(1), default=32, show_default=True, metavar="N")
+@click.option("--loss", type=click.FloatRange(0, 0.9), default=0.0, metavar="P")
+@click.option("--duplicate", type=click.FloatRange(0, 1), default=0.0, metavar="P")
+@click.option("--reorder", type=click.FloatRange(0, 1), default=0.0, metavar="P")
+@click.option("--fail", metavar="SWITCH@FRACTION", help="Let a switch die during the run.")
+def run_command(
+    topology: str,
+    budget: int | None,
+    strategy: str,
+    workers: str | None,
+    rates: str | None,
+    seed: int,
+    picture: Path | None,
+    as_json: bool,
+    blue: str | None,
+    target: str,
+    workload: str,
+    op: str | None,
+    chunks: int | None,
+    rounds: int | None,
+    jobs: int,
+    window: int,
+    loss: float,
+    duplicate: float,
+    reorder: float,
+    fail: str | None,
+) -> None:
+    """Bring the network up, run every worker, check the sums and every link's counter."""
+    run.require_target(target)
+    if picture is not None:
+        run.check_picture(picture)
+    parsed = parse(topology, WorkloadOptions(workers=workers, rates=rates, seed=seed))
+    planned = _plan(parsed, budget, strategy, blue)
+    options = RunOptions(
+        op=op or ("allreduce" if workload == "digits" else "reduce"),
+        chunks=chunks or RunOptions().chunks,
+        jobs=jobs,
+        window=window,
+        loss=loss,
+        duplicate=duplicate,
+        reorder=reorder,
+        seed=seed,
+        failure=_failure(fail),
+    )
+    if workload == "digits":
+        if chunks is not None:
+            raise BadInput("--chunks: the digits workload has its own tensor; leave it out")
+        result = run.run_digits(planned, options, rounds, Console(stderr=True))
+    else:
+        if rounds is not None:
+            raise BadInput("--rounds: only --workload digits trains in rounds; use --chunks")
+        result = run.run_synthetic(planned, options, Console(stderr=True))
+    if picture is not None:
+        run.draw_run(result, picture)
+    if as_json:
+        _print_json(report.run_document(result))
+    else:
+        render.show_run(_stdout(), result)
+    if not result.passed:
+        raise CheckFailed(run.verdict(result))
+
+
+@cli.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def doctor_command(as_json: bool) -> None:
+    """Say what is installed, what is missing, and which targets will work."""
+    diagnosis = doctor_module.diagnose()
+    if as_json:
+        _print_json(report.doctor_document(diagnosis))
+    else:
+        render.show_doctor(_stdout(), diagnosis)
+
+
+def _plan(topology: Topology, budget: int | None, strategy: str, blue: str | None) -> Plan:
+    if blue is not None:
+        names = [name.strip() for name in blue.split(",") if name.strip()]
+        given = plan_given(topology, names)
+        if budget is not None and len(given.blue) > budget:
+            raise BadInput(f"--blue names {len(given.blue)} switches and -k allows {budget}")
+        return given
+    if budget is None:
+        if strategy not in _BUDGET_FREE:
+            raise BadInput(f"-k: say how many switches {strategy} may make blue, such as -k 4")
+        budget = topology.overlay.tree.n
+    return plan(topology, budget, strategy)
+
+
+def _failure(text: str | None) -> Failure | None:
+    if text is None:
+        return None
+    switch, separator, share = text.rpartition("@")
+    try:
+        fraction = float(share)
+    except ValueError:
+        fraction = -1.0
+    if not separator or not switch or not 0 <= fraction <= 1:
+        raise BadInput(f"--fail {text}: write SWITCH@FRACTION, such as agg0-0@0.5")
+    return Failure(switch, fraction)
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _stdout() -> Console:
+    console = Console()
+    # Into a pipe or a file, tables keep their columns instead of folding at 80.
+    return console if console.is_terminal else Console(width=140)
+
+
+def _say(line: str) -> None:
+    click.echo(f"bluetree: {line}", err=True)
+
+
+def invoke(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; prints errors, never raises them."""
+    _State.debug = False
+    try:
+        cli.main(args=arguments, prog_name="bluetree", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        _say(error.format_message())
+        return 2
+    except click.Abort:
+        _say("interrupted")
+        return 130
+    except TopologyError as error:
+        for problem in error.problems:
+            _say(problem)
+        return _debugged(2)
+    except _INPUT_ERRORS as error:
+        _say(str(error))
+        return _debugged(2)
+    except ArtefactError as error:
+        _say(str(error))
+        return _debugged(3)
+    except ProgramError as error:
+        _say(str(error))
+        return _debugged(4)
+    except BluetreeError as error:
+        _say(str(error))
+        return _debugged(error.exit_code)
+    return 0
+
+
+def _debugged(exit_code: int) -> int:
+    if _State.debug:
+        traceback.print_exc()
+    return exit_code
+
+
+def main() -> NoReturn:
+    """The console script."""
+    sys.exit(invoke())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""`bluetree doctor`: what is installed, what is missing, and which targets will work."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from p4src import artefacts
+
+_PACKAGES = ("grpcio", "protobuf", "finsy", "scapy", "numpy", "networkx", "scikit-learn")
+BMV2 = "simple_switch_grpc"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked for. `needed_for` says what works only with it."""
+
+    name: str
+    found: bool
+    detail: str
+    needed_for: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetVerdict:
+    """Whether a target of `bluetree run --target` works on this machine, and why."""
+
+    target: str
+    works: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that `bluetree doctor` says."""
+
+    findings: tuple[Finding, ...]
+    targets: tuple[TargetVerdict, ...]
+
+
+def diagnose() -> Diagnosis:
+    """Look at this machine; changes nothing."""
+    findings = (
+        Finding("python", True, platform.python_version(), "everything"),
+        *(_package(name) for name in _PACKAGES),
+        _program(),
+        _tool(artefacts.COMPILER, "make p4 (the committed output works without it)"),
+        _tool(BMV2, "packet tests on bmv2"),
+        Finding(
+            "mininet",
+            find_spec("mininet") is not None or shutil.which("mn") is not None,
+            "Debian package mininet",
+            "networks of real links",
+        ),
+        Finding("root", os.geteuid() == 0, f"user id {os.geteuid()}", "veth links, packet tests"),
+    )
+    found = {finding.name: finding.found for finding in findings}
+    needed = [name for name in (*_PACKAGES, "P4 program") if not found[name]]
+    return Diagnosis(
+        findings,
+        (
+            TargetVerdict(
+                "fabric",
+                not needed,
+                "needs Python packages only" if not needed else "missing: " + ", ".join(needed),
+            ),
+            *(
+                TargetVerdict(
+                    target, False, "runs over Mininet, which this version does not bring up yet"
+                )
+                for target in ("softswitch", "bmv2")
+            ),
+        ),
+    )
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, True, importlib.metadata.version(name), "everything")
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, False, "not installed: make setup", "everything")
+
+
+def _program() -> Finding:
+    stale = artefacts.stale()
+    return Finding(
+        "P4 program",
+        not stale,
+        "compiled output is fresh" if not stale else f"stale ({stale[0]}): make p4",
+        "everything",
+    )
+
+
+def _tool(name: str, needed_for: str) -> Finding:
+    path = shutil.which(name)
+    if path is None:
+        return Finding(name, False, "not on PATH", needed_for)
+    try:
+        shown = subprocess.run(
+            [name, "--version"], capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding(name, False, f"{path} does not answer: {error}", needed_for)
+    version = re.search(r"\d+\.\d+[\w.\-]*", shown.stdout + shown.stderr)
+    return Finding(name, True, version.group() if version else path, needed_for)

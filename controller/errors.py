@@ -1,0 +1,35 @@
+"""The errors that end a command, each with its exit code.
+
+Every package has errors of its own; the command line maps all of them onto these four, so that a
+script can tell a wrong sum from a typing mistake from a machine that lacks something.
+"""
+
+
+class BluetreeError(Exception):
+    """Base: one line that names the thing and the remedy."""
+
+    exit_code = 4
+
+
+class CheckFailed(BluetreeError):
+    """The run ended, and its own check says no: a wrong sum, or measured is not predicted."""
+
+    exit_code = 1
+
+
+class BadInput(BluetreeError):
+    """A file, an option or a combination of options that cannot be used."""
+
+    exit_code = 2
+
+
+class EnvironmentLacks(BluetreeError):
+    """The machine lacks something that the command needs: root, a program, a package."""
+
+    exit_code = 3
+
+
+class RunFailed(BluetreeError):
+    """A switch, a controller or a worker failed."""
+
+    exit_code = 4
