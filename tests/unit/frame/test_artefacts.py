@@ -1,0 +1,66 @@
+"""The committed output of p4c belongs to the committed sources."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from p4src import artefacts
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The P4 sources, their output and manifest, free to be changed."""
+    copy = tmp_path / "p4src"
+    shutil.copytree(
+        artefacts.SOURCE_DIR, copy, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
+    )
+    return copy
+
+
+def test_committed_output_is_fresh() -> None:
+    assert artefacts.stale() == [], "run `make p4`"
+
+
+def test_unchanged_copy_is_fresh(copied: Path) -> None:
+    assert artefacts.stale(copied) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bluetree.p4",
+        "include/headers.p4",
+        "include/control/aggregation.p4",
+        "build/bluetree.json",
+        "build/bluetree.p4info.txtpb",
+        "constants.py",
+    ],
+)
+def test_changed_file_is_stale(copied: Path, name: str) -> None:
+    path = copied / name
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert artefacts.stale(copied) == [f"{name}: changed since p4c ran"]
+
+
+def test_added_source_is_stale(copied: Path) -> None:
+    (copied / "include" / "extra.p4").write_text("const bit<8> EXTRA = 1;\n")
+    assert artefacts.stale(copied) == ["include/extra.p4: not in the manifest"]
+
+
+@pytest.mark.parametrize("name", ["include/sizes.p4", "build/bluetree.json"])
+def test_absent_file_is_stale(copied: Path, name: str) -> None:
+    (copied / name).unlink()
+    assert artefacts.stale(copied) == [f"{name}: in the manifest, but absent"]
+
+
+def test_absent_manifest_is_stale(copied: Path) -> None:
+    (copied / "build" / "manifest.json").unlink()
+    (problem,) = artefacts.stale(copied)
+    assert problem.startswith("manifest.json: ")
+
+
+def test_p4c_makes_the_committed_output() -> None:
+    if shutil.which(artefacts.COMPILER) is None:
+        pytest.skip(f"{artefacts.COMPILER} is absent: output is checked by its digests only")
+    assert artefacts.recompiled_differences() == [], "run `make p4`"
