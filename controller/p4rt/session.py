@@ -1,0 +1,320 @@
+"""One switch over P4Runtime: arbitration, the pipeline, writes and reads, each with a deadline.
+
+A session holds the StreamChannel that makes it the primary. All its RPCs are coroutines of one
+event loop; several may be in flight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeVar
+
+import grpc
+from finsy import P4ClientError
+from finsy.grpcutil import GRPCStatusCode
+from finsy.proto import U128, p4r, p4r_grpc, rpc_code
+
+from controller.p4rt.errors import (
+    DeadlineExceededError,
+    EntryRefusedError,
+    NotPrimaryError,
+    PipelineMissingError,
+    PipelineRefusedError,
+    Refusal,
+    RequestRefusedError,
+    SchemaError,
+    SwitchError,
+    SwitchUnreachableError,
+)
+from controller.p4rt.schema import Schema
+from controller.program import CloneSession, Entity, MulticastGroup, Op, Update
+
+WRITE_BATCH = 200
+"""Updates a Write. The status of a refused batch is metadata of about 50 bytes an update and, when
+all are refused, 200: it has to stay under MAX_METADATA."""
+
+MAX_METADATA = 64 * 1024
+MAX_MESSAGE = 64 * 1024 * 1024
+
+CHANNEL_OPTIONS = (
+    ("grpc.max_metadata_size", MAX_METADATA),
+    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    ("grpc.max_send_message_length", MAX_MESSAGE),
+)
+
+_Reply = TypeVar("_Reply")
+_Responses = p4r.GetForwardingPipelineConfigRequest
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchAddress:
+    """Where a switch is reached: its name for people, "host:port", and its P4Runtime device id."""
+
+    name: str
+    address: str
+    device_id: int
+
+
+class Session:
+    """The primary's session with one switch.
+
+    Args:
+        where: the switch.
+        channel: an open channel to its address; sessions of switches behind one server share it.
+        schema: the program that the switch runs, or shall run.
+        election_id: 1 .. 2^128-1; the highest among all controllers is the primary.
+        deadline: seconds for every single RPC, and for becoming primary.
+    """
+
+    def __init__(
+        self,
+        where: SwitchAddress,
+        channel: grpc.aio.Channel,
+        schema: Schema,
+        election_id: int,
+        deadline: float,
+    ) -> None:
+        self.where = where
+        self._stub = p4r_grpc.P4RuntimeStub(channel)
+        self._schema = schema
+        self._election_id = election_id
+        self._deadline = deadline
+        self._stream: (
+            grpc.aio.StreamStreamCall[p4r.StreamMessageRequest, p4r.StreamMessageResponse] | None
+        ) = None
+        self._listener: asyncio.Task[None] | None = None
+        self._lost: SwitchError | None = None
+
+    @property
+    def name(self) -> str:
+        """The switch's name."""
+        return self.where.name
+
+    async def open(self) -> None:
+        """Become the primary of the switch.
+
+        Raises SwitchUnreachableError, DeadlineExceededError, NotPrimaryError (another controller
+        has a higher or the same election id) or RequestRefusedError (no such device, ...).
+        """
+        self._stream = self._stub.StreamChannel()
+        bid = p4r.MasterArbitrationUpdate(
+            device_id=self.where.device_id, election_id=U128.encode(self._election_id)
+        )
+        async with self._errors("arbitration", within=self._deadline):
+            await self._stream.write(p4r.StreamMessageRequest(arbitration=bid))
+            answer = await self._next_arbitration()
+        if answer.status.code != rpc_code.OK:
+            await self.close()
+            raise self._not_primary(U128.decode(answer.election_id))
+        self._listener = asyncio.create_task(self._listen())
+
+    async def close(self) -> None:
+        """End the stream, and with it the right to write. Does nothing when it is closed."""
+        if self._listener is not None:
+            self._listener.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._listener
+            self._listener = None
+        if self._stream is not None:
+            self._stream.cancel()
+            self._stream = None
+
+    async def running_cookie(self) -> int | None:
+        """Return the cookie of the running pipeline, or None when none runs or it has none."""
+        request = _Responses(device_id=self.where.device_id, response_type=_Responses.COOKIE_ONLY)
+        try:
+            reply = await self._call(
+                "reading the pipeline's cookie", self._stub.GetForwardingPipelineConfig, request
+            )
+        except PipelineMissingError:
+            return None
+        return reply.config.cookie.cookie if reply.config.HasField("cookie") else None
+
+    async def push(self) -> bool:
+        """Make the switch run the program; say whether it had to be pushed.
+
+        A switch that runs it already (equal cookies) is left alone, with all it holds. Otherwise
+        its tables and counters start empty, and so do its multicast groups and clone sessions:
+        those are deleted first, for simple_switch_grpc keeps them in its data plane over a push
+        while its P4Runtime server forgets them, so that inserting them again would double every
+        copy. Raises PipelineRefusedError.
+        """
+        if await self.running_cookie() == self._schema.cookie:
+            return False
+        await self._forget_replication()
+        request = p4r.SetForwardingPipelineConfigRequest(
+            device_id=self.where.device_id,
+            election_id=U128.encode(self._election_id),
+            action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+            config=self._schema.pipeline,
+        )
+        try:
+            await self._call(
+                "pushing the P4 program", self._stub.SetForwardingPipelineConfig, request
+            )
+        except RequestRefusedError as error:
+            raise PipelineRefusedError(
+                self.name, f"does not take the P4 program: {error}"
+            ) from error
+        return True
+
+    async def write(self, updates: Sequence[Update]) -> None:
+        """Carry out `updates` in their order.
+
+        P4Runtime leaves the order within one Write to the switch, so updates of different kinds
+        go in Writes of their own. Raises SchemaError before anything is sent, and
+        EntryRefusedError: then the refused Write's other updates are done, later Writes are not.
+        """
+        messages = [(update, self._message(update)) for update in updates]
+        for _, run in groupby(messages, key=lambda pair: (pair[0].op, type(pair[0].entity))):
+            step = list(run)
+            for start in range(0, len(step), WRITE_BATCH):
+                await self._write_batch(step[start : start + WRITE_BATCH])
+
+    async def read(self, requests: Iterable[p4r.Entity], what: str) -> list[p4r.Entity]:
+        """Return the entities that the requests stand for; `what` names the read in errors."""
+        return await self._read(requests, what)
+
+    async def read_values(self, requests: Iterable[p4r.Entity], what: str) -> list[Entity]:
+        """Return what the requests stand for as values of `controller.program`."""
+        return [self._schema.value(message) for message in await self._read(requests, what)]
+
+    # How it is done
+
+    def _message(self, update: Update) -> p4r.Update:
+        try:
+            return self._schema.update(update)
+        except SchemaError as error:
+            raise SchemaError(self.name, str(error)) from error
+
+    async def _write_batch(self, batch: Sequence[tuple[Update, p4r.Update]]) -> None:
+        request = p4r.WriteRequest(
+            device_id=self.where.device_id,
+            election_id=U128.encode(self._election_id),
+            updates=[message for _, message in batch],
+        )
+        async with self._errors("writing entries", batch=[update for update, _ in batch]):
+            await self._stub.Write(request, timeout=self._deadline)
+
+    async def _read(self, requests: Iterable[p4r.Entity], what: str) -> list[p4r.Entity]:
+        request = p4r.ReadRequest(device_id=self.where.device_id, entities=requests)
+        entities: list[p4r.Entity] = []
+        async with self._errors(what):
+            async for reply in self._stub.Read(request, timeout=self._deadline):
+                entities.extend(reply.entities)
+        return entities
+
+    async def _forget_replication(self) -> None:
+        groups, sessions = p4r.Entity(), p4r.Entity()
+        groups.packet_replication_engine_entry.multicast_group_entry.SetInParent()
+        sessions.packet_replication_engine_entry.clone_session_entry.SetInParent()
+        try:
+            held = await self.read_values(
+                [groups, sessions], "reading multicast groups and clone sessions"
+            )
+        except PipelineMissingError:
+            return
+        await self.write(
+            [
+                Update(Op.DELETE, entity)
+                for entity in held
+                if isinstance(entity, MulticastGroup | CloneSession)
+            ]
+        )
+
+    async def _call(
+        self, what: str, method: Callable[..., Awaitable[_Reply]], request: object
+    ) -> _Reply:
+        async with self._errors(what):
+            return await method(request, timeout=self._deadline)
+
+    async def _next_arbitration(self) -> p4r.MasterArbitrationUpdate:
+        """Return the next arbitration update; other messages before it are passed over."""
+        if self._stream is None:
+            raise SwitchUnreachableError(self.name, "the session is closed")
+        while True:
+            message = await self._stream.read()
+            if not isinstance(message, p4r.StreamMessageResponse):
+                raise SwitchUnreachableError(
+                    self.name, f"the switch at {self.where.address} ended the session"
+                )
+            if message.WhichOneof("update") == "arbitration":
+                return message.arbitration
+
+    async def _listen(self) -> None:
+        """Watch the stream for the loss of the switch or of the primary's role."""
+        try:
+            async with self._errors("the session"):
+                while True:
+                    answer = await self._next_arbitration()
+                    if answer.status.code != rpc_code.OK:
+                        self._lost = self._not_primary(U128.decode(answer.election_id))
+                    else:
+                        self._lost = None
+        except SwitchError as error:
+            self._lost = error
+
+    def _not_primary(self, other: int) -> NotPrimaryError:
+        return NotPrimaryError(
+            self.name,
+            f"the controller with election id {other} is primary, ours is {self._election_id}: "
+            "stop it, or take over with a higher election id",
+        )
+
+    @asynccontextmanager
+    async def _errors(
+        self, what: str, *, batch: Sequence[Update] = (), within: float | None = None
+    ) -> AsyncIterator[None]:
+        """Turn gRPC's errors into this package's; `within` adds a deadline of its own."""
+        try:
+            async with asyncio.timeout(within):
+                yield
+        except TimeoutError as error:
+            raise self._late(what) from error
+        except grpc.aio.AioRpcError as error:
+            raise self._error(what, P4ClientError(error, what), batch) from error
+
+    def _late(self, what: str) -> DeadlineExceededError:
+        return DeadlineExceededError(
+            self.name,
+            f"{what} took longer than {self._deadline:g} s at {self.where.address}: the switch is "
+            "overloaded or stuck; look at its log, or raise the deadline",
+        )
+
+    def _error(self, what: str, error: P4ClientError, batch: Sequence[Update]) -> SwitchError:
+        if error.details and batch:
+            return EntryRefusedError(
+                self.name,
+                tuple(
+                    Refusal(batch[i], detail.canonical_code.name, detail.message)
+                    for i, detail in sorted(error.details.items())
+                ),
+            )
+        match error.code:
+            case GRPCStatusCode.UNAVAILABLE:
+                return SwitchUnreachableError(
+                    self.name,
+                    f"no P4Runtime server answers at {self.where.address} ({what}): start the "
+                    f"switch, or correct its address ({error.message})",
+                )
+            case GRPCStatusCode.DEADLINE_EXCEEDED:
+                return self._late(what)
+            case GRPCStatusCode.PERMISSION_DENIED:
+                return self._lost or NotPrimaryError(
+                    self.name, f"{what}: another controller is primary ({error.message})"
+                )
+            case GRPCStatusCode.INVALID_ARGUMENT if error.is_election_id_used:
+                return NotPrimaryError(
+                    self.name,
+                    f"another controller uses election id {self._election_id}: stop it, or take "
+                    "over with a higher one",
+                )
+            case GRPCStatusCode.FAILED_PRECONDITION if error.is_pipeline_missing:
+                return PipelineMissingError(self.name, "runs no P4 program yet: push one first")
+        return RequestRefusedError(
+            self.name, f"{what}: {error.code.name} {error.message}", error.code.name
+        )
