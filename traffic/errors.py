@@ -26,6 +26,7 @@ class Refusal(Enum):
     NOT_UDP = "not-udp"
     BAD_LENGTH = "bad-length"
     BAD_UDP_CHECKSUM = "bad-udp-checksum"
+    BAD_ICMP_CHECKSUM = "bad-icmp-checksum"
     BAD_VERSION = "bad-version"
     UNKNOWN_KIND = "unknown-kind"
     BAD_LANE_COUNT = "bad-lane-count"

@@ -1,0 +1,373 @@
+"""The destination of a job: decides when a chunk is complete, and answers.
+
+A source, worker or blue switch, speaks for a set of workers. These sets are laminar (nested or
+disjoint), since each is what lies below one switch of a tree. A chunk is complete when the largest
+sources heard cover every worker; being disjoint, they cover each exactly once, and the sum of their
+lanes is the sum of all workers. What arrives for workers that are covered already adds nothing, and
+a larger source replaces the smaller ones within it: so bypass, late and repeated messages may come
+in any order and number.
+
+    gathering --all workers covered--> complete: answered once by multicast
+                                        |  ^
+                                        `--'  any further message for it: answered again, RESENT
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p4src.constants import AGG_UDP_PORT, LANES, Flag, Kind
+from traffic.endpoint import Op
+from traffic.errors import ConfigError, DecodeError
+from traffic.message import (
+    DESTINATION_SOURCE,
+    LANE_MAX,
+    LANE_MIN,
+    Flow,
+    FrameEncoder,
+    Message,
+    decode_datagram,
+    ip_bytes,
+)
+
+_OVERFLOW = Flag.OVERFLOW.value
+_RESENT = Flag.RESENT.value
+_CONTRIBUTE = Kind.CONTRIBUTE.value
+
+
+class Verdict(Enum):
+    """What became of a well-formed frame; frames that are not end as their `Refusal`."""
+
+    COUNTED = "counted"
+    COMPLETING = "completing"
+    DUPLICATE = "duplicate"
+    COVERED = "covered"
+    ANSWERED_AGAIN = "answered-again"
+    ANSWERED_LATELY = "answered-lately"
+    NOT_ADDRESSED = "not-addressed"
+    OTHER_JOB = "other-job"
+    OTHER_EPOCH = "other-epoch"
+    OTHER_KIND = "other-kind"
+    NO_SUCH_CHUNK = "no-such-chunk"
+    UNKNOWN_SOURCE = "unknown-source"
+    WRONG_WEIGHT = "wrong-weight"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationConfig:
+    """What a destination is told.
+
+    `sources` gives for every worker and every switch that may be blue the ranks that it speaks for;
+    `workers` names the workers by rank. A complete chunk is answered again at most once in
+    `answer_interval` nanoseconds: the answer goes to all workers, so one serves many that ask.
+    """
+
+    job: int
+    epoch: int
+    mac: str
+    ip: str
+    group_mac: str
+    group_ip: str
+    op: Op
+    chunks: int
+    sources: Mapping[int, frozenset[int]]
+    workers: Sequence[str]
+    lanes: int = LANES
+    source: int = DESTINATION_SOURCE
+    answer_interval: int = 0
+
+    def __post_init__(self) -> None:
+        for name, bits in (("job", 16), ("source", 16), ("epoch", 32)):
+            value = getattr(self, name)
+            if not 0 < value < 1 << bits:
+                raise ConfigError(f"destination of job {self.job}: {name} is {value}")
+        if not self.workers:
+            raise ConfigError(f"destination of job {self.job}: no worker to wait for")
+        _check_laminar(self.job, self.sources, len(self.workers))
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationStats:
+    """Frames of a destination. Every frame received is in exactly one cell of `frames`.
+
+    The other numbers count again, among the contributions of this job: those marked so, answers
+    sent (first ones and repeated ones) and chunks whose sum did not fit.
+    """
+
+    frames: Mapping[str, int]
+    direct: int
+    late: int
+    resent: int
+    answers: int
+    answers_again: int
+    overflowed: int
+
+
+class _Gathering:
+    """A chunk in progress: the largest disjoint sources heard, and the workers they cover."""
+
+    __slots__ = ("covered", "heard", "kept")
+
+    def __init__(self) -> None:
+        self.covered = 0
+        self.heard: set[int] = set()
+        self.kept: dict[int, Message] = {}
+
+
+class Destination:
+    """The machine of the destination in one job."""
+
+    def __init__(self, config: DestinationConfig) -> None:
+        self.config = config
+        self._epoch = config.epoch
+        self._masks = {
+            source: sum(1 << rank for rank in ranks) for source, ranks in config.sources.items()
+        }
+        self._weights = {source: len(ranks) for source, ranks in config.sources.items()}
+        self._all = (1 << len(config.workers)) - 1
+        self._encoder = FrameEncoder(
+            Flow(config.mac, config.group_mac, config.ip, config.group_ip, AGG_UDP_PORT),
+            config.lanes,
+        )
+        self._ip = ip_bytes(config.ip)
+        self._gathering: dict[int, _Gathering] = {}
+        self._is_complete = bytearray(config.chunks)
+        self._complete_count = 0
+        self._answered_at: dict[int, int] = {}
+        self._sums = np.zeros((config.chunks, config.lanes), dtype=np.int32)
+        self._overflowed: set[int] = set()
+        self._frames: Counter[str] = Counter()
+        self._marks: Counter[Flag] = Counter()
+        self._answers = self._answers_again = 0
+
+    @property
+    def job(self) -> int:
+        """The job it is the destination of."""
+        return self.config.job
+
+    @property
+    def epoch(self) -> int:
+        """The allocation that it now listens to."""
+        return self._epoch
+
+    @property
+    def completed(self) -> int:
+        """How many chunks are complete."""
+        return self._complete_count
+
+    @property
+    def done(self) -> bool:
+        """Whether every chunk is complete."""
+        return self._complete_count == self.config.chunks
+
+    @property
+    def failed(self) -> bool:
+        """Never: it waits as long as it is left to."""
+        return False
+
+    @property
+    def next_deadline(self) -> int | None:
+        """Never: the workers keep the time."""
+        return None
+
+    @property
+    def sums(self) -> NDArray[np.int32]:
+        """Sums [chunks, lanes], zero where not complete, modulo 2**32 where overflowed."""
+        return self._sums
+
+    @property
+    def overflowed(self) -> frozenset[int]:
+        """Chunks with a lane whose sum left int32, here or at a switch."""
+        return frozenset(self._overflowed)
+
+    @property
+    def stats(self) -> DestinationStats:
+        """What has been received and sent so far."""
+        return DestinationStats(
+            MappingProxyType(dict(self._frames)),
+            self._marks[Flag.DIRECT],
+            self._marks[Flag.LATE],
+            self._marks[Flag.RESENT],
+            self._answers,
+            self._answers_again,
+            len(self._overflowed),
+        )
+
+    def first_incomplete(self) -> int | None:
+        """The lowest chunk that is not complete."""
+        chunk = self._is_complete.find(0)
+        return None if chunk < 0 else chunk
+
+    def missing(self, chunk: int) -> tuple[int, ...]:
+        """Ranks of the workers that a chunk still waits for; raises ConfigError if there is none
+        of that number."""
+        if not 0 <= chunk < self.config.chunks:
+            raise ConfigError(f"job {self.job} has no chunk {chunk}: 0 to {self.config.chunks - 1}")
+        if self._is_complete[chunk]:
+            return ()
+        gathering = self._gathering.get(chunk)
+        missing = self._all & ~(gathering.covered if gathering else 0)
+        return tuple(rank for rank in range(len(self.config.workers)) if missing >> rank & 1)
+
+    def explain(self, chunk: int) -> str:
+        """One line that says what a chunk waits for."""
+        names = [self.config.workers[rank] for rank in self.missing(chunk)]
+        if not names:
+            return f"chunk {chunk} of job {self.job} is complete"
+        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        return f"chunk {chunk} of job {self.job} waits for {shown}"
+
+    def start(self, now: int) -> list[bytes]:
+        """Nothing: it speaks when spoken to."""
+        return []
+
+    def tick(self, now: int) -> list[bytes]:
+        """Nothing: the workers keep the time."""
+        return []
+
+    def receive(self, frame: bytes, now: int) -> list[bytes]:
+        """Take a frame in; returns the answer if the frame calls for one."""
+        try:
+            datagram = decode_datagram(frame, self.config.lanes)
+        except DecodeError as error:
+            self._frames[error.reason.value] += 1
+            return []
+        if datagram.dst_ip != self._ip or datagram.dst_port != AGG_UDP_PORT:
+            self._frames[Verdict.NOT_ADDRESSED.value] += 1
+            return []
+        message = datagram.message
+        verdict = self._objection(message)
+        if verdict is None:
+            self._note_marks(message.flags)
+            verdict = self._take(message, now)
+        self._frames[verdict.value] += 1
+        if verdict is Verdict.COMPLETING:
+            return [self._answer(message.chunk, 0, now)]
+        if verdict is Verdict.ANSWERED_AGAIN:
+            self._answers_again += 1
+            return [self._answer(message.chunk, _RESENT, now)]
+        return []
+
+    def enter_epoch(self, epoch: int) -> None:
+        """Go on under a newer allocation. Complete chunks stay so; the others gather anew."""
+        if epoch <= self._epoch:
+            raise ConfigError(f"job {self.job}: epoch {epoch} is not newer than {self._epoch}")
+        self._epoch = epoch
+        self._gathering.clear()
+        self._answered_at.clear()
+
+    def _objection(self, message: Message) -> Verdict | None:
+        """Why a message is no contribution to this job, None if it is one."""
+        if message.job != self.config.job:
+            return Verdict.OTHER_JOB
+        if message.epoch != self._epoch:
+            return Verdict.OTHER_EPOCH
+        if message.kind != _CONTRIBUTE:
+            return Verdict.OTHER_KIND
+        if message.chunk >= self.config.chunks:
+            return Verdict.NO_SUCH_CHUNK
+        weight = self._weights.get(message.source)
+        if weight is None:
+            return Verdict.UNKNOWN_SOURCE
+        if message.weight != weight:
+            return Verdict.WRONG_WEIGHT
+        return None
+
+    def _note_marks(self, flags: int) -> None:
+        if flags:
+            for flag in (Flag.DIRECT, Flag.LATE, Flag.RESENT):
+                if flags & flag:
+                    self._marks[flag] += 1
+
+    def _take(self, message: Message, now: int) -> Verdict:
+        chunk, source = message.chunk, message.source
+        if self._is_complete[chunk]:
+            last = self._answered_at.get(chunk)
+            if last is not None and now - last < self.config.answer_interval:
+                return Verdict.ANSWERED_LATELY
+            return Verdict.ANSWERED_AGAIN
+        gathering = self._gathering.get(chunk)
+        if gathering is None:
+            gathering = self._gathering[chunk] = _Gathering()
+        if source in gathering.heard:
+            return Verdict.DUPLICATE
+        gathering.heard.add(source)
+        mask = self._masks[source]
+        if mask & ~gathering.covered == 0:
+            return Verdict.COVERED
+        if mask & gathering.covered:
+            # Laminar: whatever it meets lies within it.
+            for smaller in [other for other in gathering.kept if self._masks[other] & mask]:
+                del gathering.kept[smaller]
+        gathering.covered |= mask
+        gathering.kept[source] = message
+        if gathering.covered != self._all:
+            return Verdict.COUNTED
+        self._complete(chunk, gathering.kept.values())
+        return Verdict.COMPLETING
+
+    def _complete(self, chunk: int, messages: Iterable[Message]) -> None:
+        parts = np.frombuffer(b"".join(message.lanes for message in messages), dtype=">i4")
+        total = parts.reshape(-1, self.config.lanes).sum(axis=0, dtype=np.int64)
+        fits = total.min(initial=0) >= LANE_MIN and total.max(initial=0) <= LANE_MAX
+        if not fits or any(message.flags & _OVERFLOW for message in messages):
+            self._overflowed.add(chunk)
+        # astype of a number out of range keeps the low 32 bits, as a switch does.
+        self._sums[chunk] = total.astype(np.int32)
+        self._is_complete[chunk] = 1
+        self._complete_count += 1
+        del self._gathering[chunk]
+
+    def _answer(self, chunk: int, flags: int, now: int) -> bytes:
+        config = self.config
+        if config.answer_interval:
+            self._answered_at[chunk] = now
+        if chunk in self._overflowed:
+            flags |= _OVERFLOW
+        with_sum = config.op is Op.ALLREDUCE
+        self._answers += 1
+        return self._encoder.encode(
+            Message(
+                Kind.RESULT.value if with_sum else Kind.ACK.value,
+                flags,
+                config.job,
+                config.source,
+                self._epoch,
+                chunk,
+                len(config.workers),
+                self._sums[chunk].astype(">i4").tobytes() if with_sum else b"",
+            )
+        )
+
+
+def _check_laminar(job: int, sources: Mapping[int, frozenset[int]], workers: int) -> None:
+    """Raise ConfigError unless the sets are nested or disjoint, and the workers all reachable."""
+    # Largest first, each worker is labelled with the smallest set that holds it so far: a set is
+    # nested in one of them if and only if all of its workers wear one label.
+    label: list[int] = [0] * workers
+    for source in sorted(sources, key=lambda source: (-len(sources[source]), source)):
+        ranks = sources[source]
+        if not 0 < source < 1 << 16:
+            raise ConfigError(f"job {job}: source {source} is not an id from 1 to 65535")
+        if not ranks:
+            raise ConfigError(f"job {job}: source {source} speaks for no worker")
+        if min(ranks) < 0 or max(ranks) >= workers:
+            raise ConfigError(
+                f"job {job}: source {source} speaks for ranks {min(ranks)} to {max(ranks)}, "
+                f"but the {workers} workers are 0 to {workers - 1}"
+            )
+        if len({label[rank] for rank in ranks}) > 1:
+            raise ConfigError(
+                f"job {job}: the workers of source {source} overlap those of another source: "
+                "sets must be nested or disjoint"
+            )
+        for rank in ranks:
+            label[rank] = source
+    unheard = [rank for rank in range(workers) if not label[rank]]
+    if unheard:
+        raise ConfigError(f"job {job}: no source speaks for worker {unheard[0]}")

@@ -1,0 +1,382 @@
+"""A worker: sends its chunks up the tree and waits for each to be answered.
+
+States of a chunk:
+
+    unsent --window opens--> pending --RESULT (allreduce) or ACK (reduce)--> done
+                             |    ^
+                             `----'  timeout: sent again, RESENT; after `direct_after` of
+                                     these also DIRECT, so that no blue switch holds it up
+
+The window is self-clocked: chunk c + window leaves only when the answer to c is in, so that at most
+`window` chunks are in flight. The slots of a switch are a power of two, which a window that is none
+does not divide: then chunk c + pool, with pool the next power of two, waits for c too. So no two
+chunks in flight share a slot, in any pool of a power of two that holds the window.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p4src.constants import AGG_UDP_PORT, Flag, Kind
+from traffic.endpoint import Op
+from traffic.errors import ConfigError, DecodeError
+from traffic.message import (
+    LANE_BYTES,
+    Datagram,
+    Flow,
+    FrameEncoder,
+    Message,
+    decode_datagram,
+    ip_bytes,
+)
+from traffic.timeout import RetransmissionTimer
+
+_MILLISECOND = 1_000_000
+_RESENT = Flag.RESENT.value
+_DIRECT = Flag.DIRECT.value
+_OVERFLOW = Flag.OVERFLOW.value
+_ANSWER = {Op.REDUCE: Kind.ACK.value, Op.ALLREDUCE: Kind.RESULT.value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """What a worker is told. `workers` is the number in the job; times are in nanoseconds.
+
+    A chunk is sent at most `max_tries` times; the `direct_after`-th retransmission is the last that
+    blue switches may absorb. A timeout is doubled at most `max_doublings` times.
+    """
+
+    name: str
+    job: int
+    epoch: int
+    source: int
+    rank: int
+    workers: int
+    mac: str
+    ip: str
+    udp_port: int
+    gateway_mac: str
+    destination_ip: str
+    group_ip: str
+    window: int
+    op: Op
+    initial_timeout: int = 100 * _MILLISECOND
+    min_timeout: int = 1 * _MILLISECOND
+    max_timeout: int = 2000 * _MILLISECOND
+    max_doublings: int = 3
+    direct_after: int = 3
+    max_tries: int = 200
+
+    def __post_init__(self) -> None:
+        for name, bits in (("job", 16), ("source", 16), ("epoch", 32)):
+            value = getattr(self, name)
+            if not 0 < value < 1 << bits:
+                raise ConfigError(f"worker {self.name}: {name} is {value}: 1 to {2**bits - 1}")
+        for name in ("workers", "window", "initial_timeout", "min_timeout", "max_tries"):
+            if getattr(self, name) < 1:
+                raise ConfigError(
+                    f"worker {self.name}: {name} is {getattr(self, name)}: at least 1"
+                )
+        if not 0 <= self.rank < self.workers:
+            raise ConfigError(
+                f"worker {self.name}: rank is {self.rank}: 0 to {self.workers - 1}, "
+                f"as the job has {self.workers} workers"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFailure:
+    """A chunk that a worker gave up."""
+
+    worker: str
+    job: int
+    chunk: int
+    tries: int
+
+    def __str__(self) -> str:
+        return (
+            f"worker {self.worker}: chunk {self.chunk} of job {self.job} was sent {self.tries} "
+            "times and never answered: look for a dead link, switch or worker"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCounters:
+    """Frames of a worker. Every frame it received is either in `answered` or in `ignored`."""
+
+    sent: int = 0
+    resent: int = 0
+    direct: int = 0
+    answered: int = 0
+    ignored: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class _Pending:
+    """A chunk in flight."""
+
+    __slots__ = ("deadline", "first_sent", "samples_before", "tries")
+
+    def __init__(self, now: int, timer: RetransmissionTimer) -> None:
+        self.first_sent = now
+        self.deadline = now + timer.timeout()
+        self.samples_before = timer.samples
+        self.tries = 1
+
+
+class Worker:
+    """The machine of one worker in one job.
+
+    `values` is an int32 array [chunks, lanes]. Raises ConfigError if it is not.
+    """
+
+    def __init__(self, config: WorkerConfig, values: NDArray[np.int32]) -> None:
+        if values.ndim != 2 or values.dtype != np.int32:
+            raise ConfigError(
+                f"worker {config.name}: values are {values.dtype}{list(values.shape)}: "
+                "they must be int32[chunks, lanes]"
+            )
+        self.config = config
+        self._chunks, self._lanes = int(values.shape[0]), int(values.shape[1])
+        self._payload = values.astype(">i4").tobytes()
+        self._row_bytes = self._lanes * LANE_BYTES
+        self._epoch = config.epoch
+        self._encoder = FrameEncoder(
+            Flow(
+                config.mac,
+                config.gateway_mac,
+                config.ip,
+                config.destination_ip,
+                config.udp_port,
+            ),
+            self._lanes,
+        )
+        # How results come in: rewritten by the last switch, or still to the group.
+        self._own = (ip_bytes(config.ip), config.udp_port)
+        self._group = (ip_bytes(config.group_ip), AGG_UDP_PORT)
+        self._pool = 1 << (config.window - 1).bit_length()
+        self._sent_once = bytearray(self._chunks)
+        self._is_done = bytearray(self._chunks)
+        self._done_count = 0
+        self._pending: dict[int, _Pending] = {}
+        self._deadlines: list[tuple[int, int]] = []
+        self._timer = RetransmissionTimer(
+            config.initial_timeout, config.min_timeout, config.max_timeout, config.max_doublings
+        )
+        self._failure: ChunkFailure | None = None
+        self._overflowed: set[int] = set()
+        self._sent = self._resent = self._direct = 0
+        self._ignored: Counter[str] = Counter()
+        with_results = config.op is Op.ALLREDUCE
+        self._results = np.zeros(values.shape if with_results else (0, self._lanes), dtype=np.int32)
+
+    @property
+    def job(self) -> int:
+        """The job it takes part in."""
+        return self.config.job
+
+    @property
+    def epoch(self) -> int:
+        """The allocation that it now sends under."""
+        return self._epoch
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks it has."""
+        return self._chunks
+
+    @property
+    def completed(self) -> int:
+        """How many chunks are answered."""
+        return self._done_count
+
+    @property
+    def in_flight(self) -> int:
+        """How many chunks are sent and not answered; never more than the window."""
+        return len(self._pending)
+
+    @property
+    def done(self) -> bool:
+        """Whether every chunk is answered."""
+        return self._done_count == self._chunks
+
+    @property
+    def failure(self) -> ChunkFailure | None:
+        """The chunk that was given up, if one was; the worker then stays silent."""
+        return self._failure
+
+    @property
+    def failed(self) -> bool:
+        """Whether a chunk was given up."""
+        return self._failure is not None
+
+    @property
+    def results(self) -> NDArray[np.int32]:
+        """Sums [chunks, lanes] of an allreduce, zero where not answered; empty for a reduce."""
+        return self._results
+
+    @property
+    def overflowed(self) -> frozenset[int]:
+        """Chunks whose answer says that a lane overflowed: their sums are wrong."""
+        return frozenset(self._overflowed)
+
+    @property
+    def timeout(self) -> int:
+        """What a first transmission waits now before it is repeated, in nanoseconds."""
+        return self._timer.timeout()
+
+    @property
+    def counters(self) -> WorkerCounters:
+        """The frames so far."""
+        return WorkerCounters(
+            self._sent,
+            self._resent,
+            self._direct,
+            self._done_count,
+            MappingProxyType(dict(self._ignored)),
+        )
+
+    @property
+    def next_deadline(self) -> int | None:
+        """When the next chunk must be sent again unless it is answered."""
+        deadlines, pending = self._deadlines, self._pending
+        while deadlines:
+            deadline, chunk = deadlines[0]
+            entry = pending.get(chunk)
+            if entry is not None and entry.deadline == deadline:
+                return deadline
+            heapq.heappop(deadlines)
+        return None
+
+    def start(self, now: int) -> list[bytes]:
+        """The first window of chunks."""
+        return [self._first(chunk, now) for chunk in range(min(self.config.window, self._chunks))]
+
+    def receive(self, frame: bytes, now: int) -> list[bytes]:
+        """Take a frame in; returns the chunks that its answer lets go."""
+        try:
+            datagram = decode_datagram(frame, self._lanes)
+        except DecodeError as error:
+            self._ignored[error.reason.value] += 1
+            return []
+        reason = self._objection(datagram)
+        if reason is not None:
+            self._ignored[reason] += 1
+            return []
+        return self._answered(datagram.message, now)
+
+    def tick(self, now: int) -> list[bytes]:
+        """Send again what has waited too long."""
+        frames: list[bytes] = []
+        while (deadline := self.next_deadline) is not None and deadline <= now:
+            chunk = heapq.heappop(self._deadlines)[1]
+            if self._pending[chunk].tries >= self.config.max_tries:
+                self._give_up(chunk)
+                break
+            frames.append(self._again(chunk, now))
+        return frames
+
+    def enter_epoch(self, epoch: int, now: int) -> list[bytes]:
+        """Go on under a newer allocation: chunks in flight are sent again under it.
+
+        Answers of the old one are no longer accepted; the destination answers again.
+        """
+        if epoch <= self._epoch:
+            raise ConfigError(
+                f"worker {self.config.name}: epoch {epoch} is not newer than {self._epoch}"
+            )
+        self._epoch = epoch
+        for entry in self._pending.values():
+            entry.tries = 0
+        return [self._again(chunk, now) for chunk in sorted(self._pending)]
+
+    def _objection(self, datagram: Datagram) -> str | None:
+        """Why a message is no answer to this worker, None if it is one."""
+        message = datagram.message
+        if (datagram.dst_ip, datagram.dst_port) not in (self._own, self._group):
+            return "not-addressed"
+        if message.job != self.config.job:
+            return "other-job"
+        if message.epoch != self._epoch:
+            return "other-epoch"
+        if message.kind != _ANSWER[self.config.op]:
+            return "other-kind"
+        if message.chunk >= self._chunks:
+            return "no-such-chunk"
+        if self._is_done[message.chunk]:
+            return "duplicate"
+        if message.chunk not in self._pending:
+            return "not-sent"
+        if message.weight != self.config.workers:
+            return "wrong-weight"
+        return None
+
+    def _answered(self, message: Message, now: int) -> list[bytes]:
+        chunk = message.chunk
+        entry = self._pending.pop(chunk)
+        if entry.tries == 1:
+            self._timer.sample(now - entry.first_sent)
+        elif self._timer.samples == entry.samples_before:
+            self._timer.bound(now - entry.first_sent)
+        if message.flags & _OVERFLOW:
+            self._overflowed.add(chunk)
+        if message.lanes:
+            self._results[chunk] = np.frombuffer(message.lanes, dtype=">i4")
+        self._is_done[chunk] = 1
+        self._done_count += 1
+        candidates = sorted({chunk + self.config.window, chunk + self._pool})
+        return [self._first(next_, now) for next_ in candidates if self._may_leave(next_)]
+
+    def _may_leave(self, chunk: int) -> bool:
+        if chunk >= self._chunks or self._sent_once[chunk]:
+            return False
+        return all(
+            chunk < distance or self._is_done[chunk - distance]
+            for distance in (self.config.window, self._pool)
+        )
+
+    def _first(self, chunk: int, now: int) -> bytes:
+        entry = _Pending(now, self._timer)
+        self._pending[chunk] = entry
+        self._sent_once[chunk] = 1
+        self._sent += 1
+        heapq.heappush(self._deadlines, (entry.deadline, chunk))
+        return self._frame(chunk, 0)
+
+    def _again(self, chunk: int, now: int) -> bytes:
+        entry = self._pending[chunk]
+        direct = entry.tries > self.config.direct_after
+        entry.deadline = now + self._timer.timeout(entry.tries)
+        # After a change of epoch tries is 0, yet an answer may be one to an earlier transmission.
+        entry.tries = max(entry.tries + 1, 2)
+        heapq.heappush(self._deadlines, (entry.deadline, chunk))
+        self._resent += 1
+        self._direct += direct
+        return self._frame(chunk, _RESENT | _DIRECT if direct else _RESENT)
+
+    def _frame(self, chunk: int, flags: int) -> bytes:
+        config = self.config
+        start = chunk * self._row_bytes
+        return self._encoder.encode(
+            Message(
+                Kind.CONTRIBUTE.value,
+                flags,
+                config.job,
+                config.source,
+                self._epoch,
+                chunk,
+                1,
+                self._payload[start : start + self._row_bytes],
+            )
+        )
+
+    def _give_up(self, chunk: int) -> None:
+        self._failure = ChunkFailure(
+            self.config.name, self.config.job, chunk, self._pending[chunk].tries
+        )
+        self._pending.clear()
+        self._deadlines.clear()
