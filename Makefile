@@ -25,10 +25,12 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "make: $(PYTHON) is older than 3.11: name a newer one, as in" \
 	         "\`make $(MAKECMDGOALS) PYTHON=python3.11\`" >&2; exit 3; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
-	    echo "make: $(PYTHON) cannot make virtual environments: install the module (on Debian," \
-	         "as root: apt-get install python3-venv)" >&2; exit 3; }
-	@echo "setting up $(VENV): downloads about 120 MB of Python packages the first time" >&2
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null \
+	    || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y python3-venv \
+	         && $(PYTHON) -c 'import ensurepip'; } >/dev/null 2>&1 \
+	    || { echo "make: $(PYTHON) cannot make virtual environments: install its venv module" \
+	              "(Debian: \`apt-get install python3-venv\` as root)" >&2; exit 3; }
+	@echo "setting up $(VENV): Python packages, about 600 MB on disk" >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
