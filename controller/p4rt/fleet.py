@@ -165,7 +165,9 @@ class Fleet:
         groups.packet_replication_engine_entry.multicast_group_entry.SetInParent()
         messages = await session.read([entries, groups], "reading entries and groups")
         values = [
-            self._schema.value(message) for message in messages if not message.table_entry.is_const
+            self._schema.value(message)
+            for message in messages
+            if not self._schema.is_const(message)
         ]
         return SwitchProgram(
             session.name,

@@ -130,6 +130,16 @@ class Schema:
             raise TypeError(f"{entry} was encoded as {value}")
         return value
 
+    def is_const(self, message: p4r.Entity) -> bool:
+        """Say whether an entity read from a switch is an entry that the program fixes.
+
+        Switches before P4Runtime 1.4 do not say so of an entry; P4Info says so of its table.
+        """
+        if message.WhichOneof("entity") != "table_entry":
+            return False
+        table = self._names.tables.get(message.table_entry.table_id)
+        return message.table_entry.is_const or (table is not None and table.is_const)
+
     def table(self, name: str) -> P4Table:
         """Return the table of this name; raises SchemaError."""
         try:

@@ -1,0 +1,47 @@
+"""The target that a packet test runs on: every test runs on each that is there.
+
+A target that is absent is skipped with the reason, and pytest's summary (-ra) shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.packet.targets import SoftswitchTarget, Target
+from tests.packet.targets_bmv2 import Bmv2Target, why_not
+
+_KINDS: dict[str, Callable[[], Target]] = {
+    SoftswitchTarget.kind: SoftswitchTarget,
+    Bmv2Target.kind: Bmv2Target,
+}
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(SoftswitchTarget.kind),
+        pytest.param(Bmv2Target.kind, marks=pytest.mark.bmv2),
+    ],
+)
+def running_target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """One switch for the whole run; tests use `target`."""
+    if request.param == Bmv2Target.kind:
+        reason = why_not()
+        if reason is not None:
+            pytest.skip(reason)
+    target = _KINDS[request.param]()
+    try:
+        yield target
+    finally:
+        target.close()
+
+
+@pytest.fixture
+def target(running_target: Target) -> Iterator[Target]:
+    """The switch; every test starts by pushing its program, which empties it."""
+    try:
+        yield running_target
+    finally:
+        running_target.disconnect()
