@@ -62,8 +62,8 @@ def _next_hops(network: Network) -> dict[str, dict[str, str]]:
     for link in network.links:
         neighbours[link.lower].append(link.upper)
         neighbours[link.upper].append(link.lower)
-    for near in neighbours.values():
-        near.sort(key=order.__getitem__)
+    for adjacent in neighbours.values():
+        adjacent.sort(key=order.__getitem__)
     hops: dict[str, dict[str, str]] = {name: {} for name in order}
     for target in {prefix.switch for prefix in network.prefixes} | {network.destination.switch}:
         distance = {target: 0}
