@@ -37,6 +37,9 @@ PORTS = tuple(range(1, 9))
 CPU_PORT = 510
 """Packet-ins and packet-outs; bmv2's own default would be the drop port."""
 
+ELECTION_ID = 10
+"""Of the client that drives the target; tests may go above and below it."""
+
 DEADLINE_S = 20.0
 
 SENTINEL_MARK = b"bluetree sentinel"
@@ -100,7 +103,7 @@ class Target(ABC):
         """Run a program, with nothing in its tables but the sentinel's entries."""
         self.disconnect()
         fleet = self._connection.enter_context(
-            connect_blocking([self.address], Program.fresh(artefacts))
+            connect_blocking([self.address], Program.fresh(artefacts), election_id=ELECTION_ID)
         )
         fleet.push()
         self._fleet = fleet
