@@ -182,6 +182,9 @@ def _match(table: P4Table, match: Mapping[str, MatchValue]) -> dict[str, Any]:
 def _field_value(field: P4MatchField, value: MatchValue) -> Any:
     """Return the value as finsy takes it, or None for one that matches anything."""
     full = (1 << field.bitwidth) - 1
+    value_parts = value if isinstance(value, tuple) else (value,)
+    for part in value_parts:
+        _check_fits(f"field {field.alias}", part, field.bitwidth)
     match field.match_type, value:
         case P4MatchType.OPTIONAL, (exact, mask):
             if mask not in (0, full):
@@ -203,13 +206,21 @@ def _field_value(field: P4MatchField, value: MatchValue) -> Any:
 
 
 def _action(table: P4Table, entry: TableEntry) -> P4TableAction:
-    wanted = {param.name for param in table.actions[entry.action].params}
+    params = table.actions[entry.action].params
+    wanted = {param.name for param in params}
     given = {name for name, _ in entry.params}
     if given != wanted:
         raise ValueError(
             f"action {entry.action} takes the parameters {sorted(wanted)}, not {sorted(given)}"
         )
+    for name, value in entry.params:
+        _check_fits(f"parameter {name}", value, params[name].bitwidth)
     return P4TableAction(entry.action, **dict(entry.params))
+
+
+def _check_fits(what: str, value: int, width: int) -> None:
+    if not 0 <= value < 1 << width:
+        raise ValueError(f"{what}: {value} does not fit its {width} bits")
 
 
 def _table_entry(decoded: P4TableEntry) -> TableEntry:
