@@ -65,6 +65,8 @@ class DestinationConfig:
     `sources` gives for every worker and every switch that may be blue the ranks that it speaks for;
     `workers` names the workers by rank. A complete chunk is answered again at most once in
     `answer_interval` nanoseconds: the answer goes to all workers, so one serves many that ask.
+    A job that goes on with further tensors numbers their chunks on: `first_chunk` is the first of
+    this one. Methods that take a chunk count from 0 within this tensor.
     """
 
     job: int
@@ -80,6 +82,7 @@ class DestinationConfig:
     lanes: int = LANES
     source: int = DESTINATION_SOURCE
     answer_interval: int = 0
+    first_chunk: int = 0
 
     def __post_init__(self) -> None:
         for name, bits in (("job", 16), ("source", 16), ("epoch", 32)):
@@ -218,9 +221,9 @@ class Destination:
         """One line that says what a chunk waits for."""
         names = [self.config.workers[rank] for rank in self.missing(chunk)]
         if not names:
-            return f"chunk {chunk} of job {self.job} is complete"
+            return f"chunk {self.config.first_chunk + chunk} of job {self.job} is complete"
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        return f"chunk {chunk} of job {self.job} waits for {shown}"
+        return f"chunk {self.config.first_chunk + chunk} of job {self.job} waits for {shown}"
 
     def start(self, now: int) -> list[bytes]:
         """Nothing: it speaks when spoken to."""
@@ -247,10 +250,10 @@ class Destination:
             verdict = self._take(message, now)
         self._frames[verdict.value] += 1
         if verdict is Verdict.COMPLETING:
-            return [self._answer(message.chunk, 0, now)]
+            return [self._answer(self._index(message), 0, now)]
         if verdict is Verdict.ANSWERED_AGAIN:
             self._answers_again += 1
-            return [self._answer(message.chunk, _RESENT, now)]
+            return [self._answer(self._index(message), _RESENT, now)]
         return []
 
     def enter_epoch(self, epoch: int) -> None:
@@ -261,6 +264,10 @@ class Destination:
         self._gathering.clear()
         self._answered_at.clear()
 
+    def _index(self, message: Message) -> int:
+        """The row of `sums` that a message's chunk is."""
+        return message.chunk - self.config.first_chunk
+
     def _objection(self, message: Message) -> Verdict | None:
         """Why a message is no contribution to this job, None if it is one."""
         if message.job != self.config.job:
@@ -269,7 +276,7 @@ class Destination:
             return Verdict.OTHER_EPOCH
         if message.kind != _CONTRIBUTE:
             return Verdict.OTHER_KIND
-        if message.chunk >= self.config.chunks:
+        if not 0 <= message.chunk - self.config.first_chunk < self.config.chunks:
             return Verdict.NO_SUCH_CHUNK
         weight = self._weights.get(message.source)
         if weight is None:
@@ -285,7 +292,7 @@ class Destination:
                     self._marks[flag] += 1
 
     def _take(self, message: Message, now: int) -> Verdict:
-        chunk, source = message.chunk, message.source
+        chunk, source = self._index(message), message.source
         if self._is_complete[chunk]:
             last = self._answered_at.get(chunk)
             if last is not None and now - last < self.config.answer_interval:
@@ -338,7 +345,7 @@ class Destination:
                 config.job,
                 config.source,
                 self._epoch,
-                chunk,
+                config.first_chunk + chunk,
                 len(config.workers),
                 self._sums[chunk].astype(">i4").tobytes() if with_sum else b"",
             )

@@ -48,7 +48,8 @@ class WorkerConfig:
     """What a worker is told. `workers` is the number in the job; times are in nanoseconds.
 
     A chunk is sent at most `max_tries` times; the `direct_after`-th retransmission is the last that
-    blue switches may absorb. A timeout is doubled at most `max_doublings` times.
+    blue switches may absorb. A timeout is doubled at most `max_doublings` times. A job that goes
+    on with further tensors numbers their chunks on: `first_chunk` is the first of this one.
     """
 
     name: str
@@ -65,6 +66,7 @@ class WorkerConfig:
     group_ip: str
     window: int
     op: Op
+    first_chunk: int = 0
     initial_timeout: int = 100 * _MILLISECOND
     min_timeout: int = 1 * _MILLISECOND
     max_timeout: int = 2000 * _MILLISECOND
@@ -305,18 +307,19 @@ class Worker:
             return "other-epoch"
         if message.kind != _ANSWER[self.config.op]:
             return "other-kind"
-        if message.chunk >= self._chunks:
+        chunk = message.chunk - self.config.first_chunk
+        if not 0 <= chunk < self._chunks:
             return "no-such-chunk"
-        if self._is_done[message.chunk]:
+        if self._is_done[chunk]:
             return "duplicate"
-        if message.chunk not in self._pending:
+        if chunk not in self._pending:
             return "not-sent"
         if message.weight != self.config.workers:
             return "wrong-weight"
         return None
 
     def _answered(self, message: Message, now: int) -> list[bytes]:
-        chunk = message.chunk
+        chunk = message.chunk - self.config.first_chunk
         entry = self._pending.pop(chunk)
         if entry.tries == 1:
             self._timer.sample(now - entry.first_sent)
@@ -368,7 +371,7 @@ class Worker:
                 config.job,
                 config.source,
                 self._epoch,
-                chunk,
+                config.first_chunk + chunk,
                 1,
                 self._payload[start : start + self._row_bytes],
             )
@@ -376,7 +379,10 @@ class Worker:
 
     def _give_up(self, chunk: int) -> None:
         self._failure = ChunkFailure(
-            self.config.name, self.config.job, chunk, self._pending[chunk].tries
+            self.config.name,
+            self.config.job,
+            self.config.first_chunk + chunk,
+            self._pending[chunk].tries,
         )
         self._pending.clear()
         self._deadlines.clear()
