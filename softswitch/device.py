@@ -1,13 +1,17 @@
 """One P4 device: a pipeline, its state, and everything a control plane may do to it.
 
-Threads: any number of threads may call `process`-free methods one at a time (one writer), while
-one other thread runs `process`. Every write replaces one value in one step under the interpreter
-lock, so a packet sees an entry, a group or a session either before or after a write, never between.
+Threads: any number of threads may call the methods other than `process`, one at a time (one
+writer), while one other thread runs `process`. Every write replaces one value in one step under
+the interpreter lock, so a packet sees an entry, a group or a session either before or after a
+write, never between. A packet runs on one pipeline from end to end, also across a load.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from hashlib import sha256
 
+from softswitch.codegen import Compiled, compile_program, find_compiled
+from softswitch.control import TableControl
 from softswitch.entries import (
     ActionCall,
     CloneSession,
@@ -18,80 +22,321 @@ from softswitch.entries import (
     Replica,
     TableEntry,
 )
+from softswitch.errors import (
+    AlreadyExists,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+)
 from softswitch.ir import Program
+from softswitch.loader import load_program
+from softswitch.meters import MeterArray
+from softswitch.state import State
+
+MAX_PASSES = 256
+_MAX_SESSION = 32767
+_MAX_GROUP = 65535
 
 
-class Device(Protocol):
-    """Interface of a device; all errors are subclasses of `softswitch.errors.SoftswitchError`."""
+@dataclass(frozen=True, slots=True)
+class _Pipeline:
+    """A program in force: code, state, and the control plane's view of its tables."""
 
-    device_id: int
-    cpu_port: int | None
-    on_digest: Callable[[Digest], None] | None
+    compiled: Compiled
+    state: State
+    tables: TableControl
 
-    def __init__(self, device_id: int = 0, cpu_port: int | None = None) -> None: ...
+
+def compile_json(json_bytes: bytes) -> Compiled:
+    """Load and compile a pipeline, or find the code made for the same bytes before."""
+    known = find_compiled(sha256(json_bytes).hexdigest())
+    return known if known is not None else compile_program(load_program(json_bytes))
+
+
+class Device:
+    """A device; all errors are subclasses of `softswitch.errors.SoftswitchError`.
+
+    `cpu_port`: the port of packet-ins and packet-outs. `queues`: priority queues a port; a
+    priority outside them drops the packet, as on bmv2.
+    """
+
+    def __init__(self, device_id: int = 0, cpu_port: int | None = None, queues: int = 1) -> None:
+        self.device_id = device_id
+        self.cpu_port = cpu_port
+        self.queues = queues
+        self._digest_sink: Callable[[Digest], None] | None = None
+        self._groups: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._sessions: dict[int, tuple[tuple[tuple[int, int], ...], int]] = {}
+        self._pipeline: _Pipeline | None = None
+
+    # --- pipeline -------------------------------------------------------------------------------
+
+    @property
+    def _now(self) -> _Pipeline:
+        if self._pipeline is None:
+            raise FailedPrecondition(f"device {self.device_id} has no pipeline; push one first")
+        return self._pipeline
 
     @property
     def program(self) -> Program:
         """The running program (names, widths, kinds); FailedPrecondition before a load."""
+        return self._now.compiled.program
 
     @property
-    def has_pipeline(self) -> bool: ...
+    def has_pipeline(self) -> bool:
+        return self._pipeline is not None
 
-    def check_pipeline(self, json_bytes: bytes) -> Program:
-        """VERIFY: compile without installing."""
+    @property
+    def on_digest(self) -> Callable[[Digest], None] | None:
+        """Called with every digest message, in the thread that runs `process`."""
+        return self._digest_sink
+
+    @on_digest.setter
+    def on_digest(self, sink: Callable[[Digest], None] | None) -> None:
+        self._digest_sink = sink
+        if self._pipeline is not None:
+            self._pipeline.state.on_digest = sink
+
+    @staticmethod
+    def check_pipeline(json_bytes: bytes) -> Program:
+        """Compile without installing; InvalidPipeline or UnsupportedConstruct."""
+        return compile_json(json_bytes).program
 
     def load_pipeline(self, json_bytes: bytes) -> None:
-        """Install; clears tables, counters, registers; keeps groups and sessions. Atomic."""
+        """Install a pipeline. Clears tables, counters and registers; keeps groups and sessions.
 
-    # tables: AlreadyExists, NotFound, InvalidArgument, ResourceExhausted, PermissionDenied (const)
-    def insert_entry(self, entry: TableEntry) -> None: ...
-    def modify_entry(self, entry: TableEntry) -> None: ...
-    def delete_entry(self, table: str, matches: tuple[Match, ...], priority: int = 0) -> None: ...
-    def read_entries(self, table: str) -> tuple[TableEntry, ...]: ...
-    def read_entry(
-        self, table: str, matches: tuple[Match, ...], priority: int = 0
-    ) -> TableEntry: ...
+        On an error the old pipeline keeps running.
+        """
+        compiled = compile_json(json_bytes)
+        state = State(compiled.program, self._groups, self._sessions, self.queues)
+        state.on_digest = self._digest_sink
+        self._pipeline = _Pipeline(compiled, state, TableControl(state))
+
+    # --- tables ---------------------------------------------------------------------------------
+
+    def insert_entry(self, entry: TableEntry) -> None:
+        """AlreadyExists, ResourceExhausted, InvalidArgument, NotFound, PermissionDenied."""
+        self._now.tables.insert(entry)
+
+    def modify_entry(self, entry: TableEntry) -> None:
+        """NotFound, InvalidArgument, PermissionDenied; the direct counter goes on."""
+        self._now.tables.modify(entry)
+
+    def delete_entry(self, table: str, matches: tuple[Match, ...], priority: int = 0) -> None:
+        """NotFound, InvalidArgument, PermissionDenied."""
+        self._now.tables.delete(table, matches, priority)
+
+    def read_entries(self, table: str) -> tuple[TableEntry, ...]:
+        """All entries, const ones too, oldest first; not the default entry."""
+        return self._now.tables.entries(table)
+
+    def read_entry(self, table: str, matches: tuple[Match, ...], priority: int = 0) -> TableEntry:
+        """One entry; NotFound."""
+        return self._now.tables.entry(table, matches, priority)
 
     def default_action(self, table: str) -> ActionCall | None:
         """The default in force (None: the table has none, a miss does nothing)."""
+        return self._now.tables.default(table)
 
-    def set_default_action(self, table: str, action: ActionCall) -> None: ...
-    def reset_default_action(self, table: str) -> None: ...
+    def set_default_action(self, table: str, action: ActionCall) -> None:
+        """PermissionDenied where the program declares the default const."""
+        self._now.tables.set_default(table, action)
 
-    # direct counters; matches None addresses the default entry
+    def reset_default_action(self, table: str) -> None:
+        """Back to the default that the program declares."""
+        self._now.tables.reset_default(table)
+
     def direct_counter(
         self, table: str, matches: tuple[Match, ...] | None, priority: int = 0
-    ) -> CounterData: ...
+    ) -> CounterData:
+        """Direct counter of an entry; `matches` None addresses the default entry."""
+        return self._now.tables.counter(table, matches, priority)
+
     def set_direct_counter(
         self, table: str, matches: tuple[Match, ...] | None, priority: int, value: CounterData
-    ) -> None: ...
+    ) -> None:
+        """Set the direct counter of an entry; `matches` None addresses the default entry."""
+        self._now.tables.set_counter(table, matches, priority, value)
 
-    # indirect counters, meters
-    def counter(self, name: str, index: int) -> CounterData: ...
-    def counters(self, name: str) -> tuple[CounterData, ...]: ...
-    def set_counter(self, name: str, index: int, value: CounterData) -> None: ...
-    def meter(self, name: str, index: int) -> MeterConfig | None: ...
-    def set_meter(self, name: str, index: int, config: MeterConfig | None) -> None: ...
     def direct_meter(
         self, table: str, matches: tuple[Match, ...], priority: int = 0
-    ) -> MeterConfig | None: ...
+    ) -> MeterConfig | None:
+        """Configuration of an entry's direct meter; None: not configured, always green."""
+        return self._now.tables.meter(table, matches, priority)
+
     def set_direct_meter(
         self, table: str, matches: tuple[Match, ...], priority: int, config: MeterConfig | None
-    ) -> None: ...
+    ) -> None:
+        """Configure an entry's direct meter."""
+        self._now.tables.set_meter(table, matches, priority, config)
 
-    # packet replication: group ids > 0; a (port, instance) may appear once in a group
-    def create_multicast_group(self, group: int, replicas: tuple[Replica, ...]) -> None: ...
-    def modify_multicast_group(self, group: int, replicas: tuple[Replica, ...]) -> None: ...
-    def delete_multicast_group(self, group: int) -> None: ...
-    def multicast_groups(self) -> dict[int, tuple[Replica, ...]]: ...
-    def create_clone_session(self, session: CloneSession) -> None: ...
-    def modify_clone_session(self, session: CloneSession) -> None: ...
-    def delete_clone_session(self, session: int) -> None: ...
-    def clone_sessions(self) -> dict[int, CloneSession]: ...
+    # --- indirect counters, meters, registers ---------------------------------------------------
+
+    def _counter_number(self, name: str) -> int:
+        counter = self.program.counters.get(name)
+        if counter is None or counter.table is not None:
+            raise NotFound(f"the program has no indirect counter '{name}'")
+        return list(self.program.counters).index(name)
+
+    @staticmethod
+    def _in_range(what: str, name: str, index: int, size: int) -> None:
+        if not 0 <= index < size:
+            raise OutOfRange(f"{what} '{name}' has cells 0..{size - 1}, not {index}")
+
+    def counter(self, name: str, index: int) -> CounterData:
+        """One cell of an indirect counter."""
+        number = self._counter_number(name)
+        self._in_range("counter", name, index, self.program.counters[name].size)
+        state = self._now.state
+        return CounterData(state.packets[number][index], state.bytes[number][index])
+
+    def counters(self, name: str) -> tuple[CounterData, ...]:
+        """All cells of an indirect counter."""
+        size = self.program.counters[name].size if name in self.program.counters else 0
+        return tuple(self.counter(name, i) for i in range(max(size, 1)))
+
+    def set_counter(self, name: str, index: int, value: CounterData) -> None:
+        """Set one cell of an indirect counter."""
+        number = self._counter_number(name)
+        self._in_range("counter", name, index, self.program.counters[name].size)
+        self._now.state.packets[number][index] = value.packets
+        self._now.state.bytes[number][index] = value.bytes
+
+    def _meters(self, name: str, index: int) -> MeterArray:
+        meter = self.program.meters.get(name)
+        if meter is None or meter.table is not None:
+            raise NotFound(f"the program has no indirect meter '{name}'")
+        self._in_range("meter", name, index, meter.size)
+        return self._now.state.meters[list(self.program.meters).index(name)]
+
+    def meter(self, name: str, index: int) -> MeterConfig | None:
+        """Configuration of one meter cell; None: not configured, always green."""
+        cell = self._meters(name, index).cells.get(index)
+        return None if cell is None else cell.config
+
+    def set_meter(self, name: str, index: int, config: MeterConfig | None) -> None:
+        """Configure one meter cell."""
+        self._meters(name, index).configure(index, config)
+
+    def register(self, name: str, index: int) -> int:
+        """One cell of a register (not served over P4Runtime, as on bmv2)."""
+        register = self.program.registers.get(name)
+        if register is None:
+            raise NotFound(f"the program has no register '{name}'")
+        self._in_range("register", name, index, register.size)
+        return self._now.state.registers[list(self.program.registers).index(name)][index]
+
+    def set_register(self, name: str, index: int, value: int) -> None:
+        """Set one cell of a register."""
+        self.register(name, index)
+        width = self.program.registers[name].width
+        if not 0 <= value < 1 << width:
+            raise InvalidArgument(f"register '{name}': {value} does not fit in {width} bits")
+        number = list(self.program.registers).index(name)
+        self._now.state.registers[number][index] = value
+
+    # --- parser value sets ----------------------------------------------------------------------
+
+    def set_value_set(self, name: str, members: frozenset[int]) -> None:
+        """Replace the members of a parser value set."""
+        if name not in self.program.value_sets:
+            raise NotFound(f"the program has no parser value set '{name}'")
+        number = list(self.program.value_sets).index(name)
+        known = self._now.state.value_sets
+        known[number].clear()
+        known[number].update(members)
+
+    # --- replication ----------------------------------------------------------------------------
+
+    def create_multicast_group(self, group: int, replicas: tuple[Replica, ...]) -> None:
+        """AlreadyExists; InvalidArgument for group 0 or a (port, instance) that comes twice."""
+        if group in self._groups:
+            raise AlreadyExists(f"multicast group {group} is there already; modify it")
+        self._groups[group] = _copies(f"multicast group {group}", group, _MAX_GROUP, replicas)
+
+    def modify_multicast_group(self, group: int, replicas: tuple[Replica, ...]) -> None:
+        """NotFound; InvalidArgument as `create_multicast_group`."""
+        copies = _copies(f"multicast group {group}", group, _MAX_GROUP, replicas)
+        if group not in self._groups:
+            raise NotFound(f"there is no multicast group {group}")
+        self._groups[group] = copies
+
+    def delete_multicast_group(self, group: int) -> None:
+        """NotFound."""
+        if self._groups.pop(group, None) is None:
+            raise NotFound(f"there is no multicast group {group}")
+
+    def multicast_groups(self) -> dict[int, tuple[Replica, ...]]:
+        """All groups by id."""
+        return {g: tuple(Replica(*c) for c in copies) for g, copies in self._groups.items()}
+
+    def create_clone_session(self, session: CloneSession) -> None:
+        """AlreadyExists; InvalidArgument."""
+        if session.session in self._sessions:
+            raise AlreadyExists(f"clone session {session.session} is there already; modify it")
+        self._put_session(session)
+
+    def modify_clone_session(self, session: CloneSession) -> None:
+        """NotFound; InvalidArgument."""
+        if session.session not in self._sessions:
+            raise NotFound(f"there is no clone session {session.session}")
+        self._put_session(session)
+
+    def _put_session(self, session: CloneSession) -> None:
+        what = f"clone session {session.session}"
+        copies = _copies(what, session.session, _MAX_SESSION, session.replicas)
+        if session.max_length < 0:
+            raise InvalidArgument(f"{what}: packet length {session.max_length} is negative")
+        self._sessions[session.session] = (copies, session.max_length)
+
+    def delete_clone_session(self, session: int) -> None:
+        """NotFound."""
+        if self._sessions.pop(session, None) is None:
+            raise NotFound(f"there is no clone session {session}")
+
+    def clone_sessions(self) -> dict[int, CloneSession]:
+        """All sessions by id."""
+        return {
+            number: CloneSession(number, tuple(Replica(*c) for c in copies), length)
+            for number, (copies, length) in self._sessions.items()
+        }
+
+    # --- packets --------------------------------------------------------------------------------
 
     def process(self, port: int, data: bytes, now_us: int = 0) -> list[tuple[int, bytes]]:
         """Run one packet; [(port, bytes), ...] in order of leaving; [] without a pipeline.
 
         A packet-out is ``process(cpu_port, header + payload)``; what comes out with port ==
-        cpu_port is a packet-in, its controller header first.
+        cpu_port is a packet-in, its controller header first. `now_us` is the switch's clock for
+        timestamps and meters. A packet that is resubmitted, recirculated or cloned in egress more
+        than `MAX_PASSES` times in all is dropped.
         """
+        pipeline = self._pipeline
+        out: list[tuple[int, bytes]] = []
+        if pipeline is None:
+            return out
+        state = pipeline.state
+        pipeline.compiled.ingress(state, out, port, data, now_us, 0, ())
+        if state.later:
+            passes = 0
+            while state.later and passes < MAX_PASSES:
+                step, args = state.later.popleft()
+                step(*args)
+                passes += 1
+            state.later.clear()
+        return out
+
+
+def _copies(
+    what: str, number: int, largest: int, replicas: tuple[Replica, ...]
+) -> tuple[tuple[int, int], ...]:
+    if not 0 < number <= largest:
+        raise InvalidArgument(f"{what}: ids are 1..{largest}")
+    copies = tuple((r.port, r.instance) for r in replicas)
+    for port, instance in copies:
+        if not 0 <= port <= 511 or not 0 <= instance <= 65535:
+            raise InvalidArgument(f"{what}: port {port} or instance {instance} is out of range")
+    if len(set(copies)) != len(copies):
+        raise InvalidArgument(f"{what}: a (port, instance) comes twice")
+    return copies

@@ -1,0 +1,110 @@
+"""State of one pipeline instance: what generated code reads and writes."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, MutableMapping, MutableSequence
+
+from softswitch import ir
+from softswitch.entries import Digest
+from softswitch.meters import MeterArray
+from softswitch.tables import Cell, RuntimeTable, Stored, runtime_table
+
+LOG = logging.getLogger("softswitch")
+# an array of at most so many cells is a list from the start; a larger one grows as it is written
+_LIST_CELLS = 1 << 16
+
+Cells = MutableSequence[int] | MutableMapping[int, int]
+Job = tuple[Callable[..., None], tuple[object, ...]]
+
+
+class Sparse(dict[int, int]):
+    """A large array of integers, 0 where nothing was written."""
+
+    def __missing__(self, index: int) -> int:
+        return 0
+
+
+def cells(size: int) -> Cells:
+    """`size` zeros."""
+    return [0] * size if size <= _LIST_CELLS else Sparse()
+
+
+class State:
+    """Tables, registers, counters and meters of one program; groups and sessions are shared.
+
+    Generated code knows the attributes by name: see `softswitch.codegen.module`.
+    """
+
+    def __init__(
+        self,
+        program: ir.Program,
+        groups: dict[int, tuple[tuple[int, int], ...]],
+        sessions: dict[int, tuple[tuple[tuple[int, int], ...], int]],
+        queues: int,
+    ) -> None:
+        self.program = program
+        self.groups = groups
+        self.sessions = sessions
+        self.queues = queues
+        self.tables: dict[str, RuntimeTable] = {
+            name: runtime_table(table) for name, table in program.tables.items()
+        }
+        self.lookups = tuple(t.lookup for t in self.tables.values())
+        self.defaults: list[Stored] = [initial_default(t) for t in program.tables.values()]
+        self.registers = tuple(cells(r.size) for r in program.registers.values())
+        self.packets = tuple(cells(c.size) for c in program.counters.values())
+        self.bytes = tuple(cells(c.size) for c in program.counters.values())
+        self.meters = tuple(MeterArray(m.size, m.unit == "bytes") for m in program.meters.values())
+        self.value_sets: tuple[set[int], ...] = tuple(set() for _ in program.value_sets)
+        self.later: deque[Job] = deque()
+        self.on_digest: Callable[[Digest], None] | None = None
+        for table in program.tables.values():
+            self._add_const_entries(table)
+
+    def _add_const_entries(self, table: ir.Table) -> None:
+        for entry in table.const_entries:
+            pairs = tuple(
+                (value, prefix_mask(extra, key.width)) if key.kind == "lpm" else (value, extra)
+                for key, (value, extra) in zip(table.keys, entry.matches, strict=True)
+            )
+            stored = (table.actions.index(entry.action), entry.params, new_cell(table))
+            known = self.tables[table.name]
+            if (pairs, entry.priority) not in known.entries:
+                known.put(pairs, entry.priority, stored)
+
+    def digest(self, list_id: int, members: tuple[int, ...]) -> None:
+        """Called by generated code for a digest message."""
+        if self.on_digest is not None:
+            listed = self.program.learn_lists[list_id]
+            self.on_digest(Digest(listed.name, members, listed.widths))
+
+    def failed(self, kind: str, where: str) -> None:
+        """Called by generated code when an assert or assume does not hold."""
+        LOG.error("%s failed in %s", kind, where)
+
+    def log(self, template: str, values: tuple[int, ...]) -> None:
+        """Called by generated code for ``log_msg``."""
+        if LOG.isEnabledFor(logging.INFO):
+            parts = template.split("{}")
+            text = parts[0]
+            for position, part in enumerate(parts[1:]):
+                text += (str(int(values[position])) if position < len(values) else "{}") + part
+            LOG.info("%s", text)
+
+
+def prefix_mask(prefix_len: int, width: int) -> int:
+    """The top `prefix_len` of `width` bits set."""
+    return (1 << width) - (1 << (width - prefix_len))
+
+
+def new_cell(table: ir.Table) -> Cell | None:
+    """Counter and meter of one entry, if its table has either."""
+    return [0, 0, None] if table.has_counter or table.meter is not None else None
+
+
+def initial_default(table: ir.Table) -> Stored:
+    """The default entry that the program declares; position -1 does nothing."""
+    if table.default is None:
+        return (-1, (), new_cell(table))
+    position = table.actions.index(table.default.action)
+    return (position, table.default.params, new_cell(table))
