@@ -42,7 +42,7 @@ class Record:
         return any(found == key for found, _ in self.pairs)
 
 
-Value: TypeAlias = None | bool | int | str | Number | Record | list["Value"]
+Value: TypeAlias = bool | int | str | Number | Record | list["Value"] | None
 
 
 def read_text(path: Path) -> str:
@@ -67,7 +67,11 @@ def read_text(path: Path) -> str:
 def read_document(path: Path) -> Value:
     """The value in a .json, .yaml or .yml file; TopologyError where it is not well-formed."""
     text = read_text(path)
-    return parse_json(text, str(path)) if path.suffix == ".json" else parse_yaml(text, str(path))
+    return (
+        parse_json(text, str(path))
+        if path.suffix.lower() == ".json"
+        else parse_yaml(text, str(path))
+    )
 
 
 def parse_json(text: str, source: str) -> Value:

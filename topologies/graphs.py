@@ -7,7 +7,7 @@ graph names the root. An edge may carry the `rate` of its link.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
@@ -59,12 +59,13 @@ def records_of_node_link(document: Record) -> tuple[list[SwitchRecord], list[str
         graph.problems.append(f"{key}: not a list of edges")
         edges = []
     for place, edge in enumerate(edges):
-        ends = [_name(edge.get(end)) for end in ("source", "target")] if _is_record(edge) else []
-        if len(ends) < 2 or ends[0] is None or ends[1] is None or not isinstance(edge, Record):
+        written = edge if isinstance(edge, Record) else Record(())
+        source, target = _name(written.get("source")), _name(written.get("target"))
+        if source is None or target is None:
             graph.problems.append(f"{key}[{place}]: no source or no target, write both")
             continue
-        rest = tuple(pair for pair in edge.pairs if pair[0] not in ("source", "target"))
-        graph.edges.append((ends[0], ends[1], Record(rest)))
+        rest = tuple(pair for pair in written.pairs if pair[0] not in ("source", "target"))
+        graph.edges.append((source, target, Record(rest)))
     return _records(graph)
 
 
@@ -104,9 +105,9 @@ def records_of_graphml(text: str, source: str) -> tuple[list[SwitchRecord], list
     return _records(graph)
 
 
-def _named(element: ElementTree.Element, name: str) -> Iterable[ElementTree.Element]:
-    """The children called `name`, in whatever namespace; an iterator."""
-    return iter([child for child in element if child.tag.rpartition("}")[2] == name])
+def _named(element: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
+    """The children called `name`, in whatever namespace."""
+    return (child for child in element if child.tag.rpartition("}")[2] == name)
 
 
 def _data(
@@ -141,10 +142,6 @@ def _value_of_text(name: str, text: str) -> Value:
     return text
 
 
-def _is_record(value: Value) -> bool:
-    return isinstance(value, Record)
-
-
 def _name(value: Value) -> str | None:
     """Names of nodes: networkx numbers them by default, and 3 is then called "3"."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -159,13 +156,13 @@ def _with_parent_name(pair: tuple[Value, Value]) -> tuple[Value, Value]:
 
 def _records(graph: _Graph) -> tuple[list[SwitchRecord], list[str]]:
     """Records with `parent` and `rate` in every switch, from nodes and edges together."""
-    known = {name for name, _ in graph.nodes}
+    known = {name: None for name, _ in graph.nodes}
     edges = []
     for source, target, attributes in graph.edges:
         place = f'edge "{source}" - "{target}"'
         missing = [end for end in (source, target) if end not in known]
         graph.problems += [
-            f'{place}: no node is called "{end}"{did_you_mean(end, sorted(known))}'
+            f'{place}: no node is called "{end}"{did_you_mean(end, list(known))}'
             for end in missing
         ]
         graph.problems += [

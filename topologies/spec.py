@@ -102,7 +102,7 @@ def _generated(spec: str, seed: int) -> Topology:
     if family is None:
         hint = did_you_mean(word, list(FAMILIES))
         known = f"{', '.join(FAMILIES)} or a {', '.join(_SUFFIXES)} file"
-        raise TopologyError(spec, [f'"{word}" is not one of {known}{hint}'])
+        raise TopologyError(spec or "topology", [f'"{word}" is not one of {known}{hint}'])
     given: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in rest.split(","))):
         key, value = _option(spec, family, part)

@@ -170,8 +170,8 @@ def _read_rate(value: Value) -> Fraction | str:
     """The rate, or what is wrong with it."""
     try:
         rate = as_rate(value.text if isinstance(value, Number) else value)
-    except PlacementError as error:
-        return str(error)
+    except PlacementError:
+        return f"{_shown(value)} is not a rate: write a positive integer, decimal or fraction"
     if max(rate.numerator, rate.denominator).bit_length() > _LARGEST_RATE_BITS:
         return f"too large, numerator and denominator are below 2^{_LARGEST_RATE_BITS}"
     return rate
@@ -219,10 +219,10 @@ def _check_structure(switches: Sequence[_Switch], problems: list[str]) -> None:
     roots = [s.name for s in switches if s.parent is None and s.parent_known]
     if switches and not roots and all(s.parent_known for s in switches):
         problems.append("no root: exactly one switch has parent null")
-    for extra in roots[1:]:
-        problems.append(
-            f'switch "{extra}": parent: a second root besides "{roots[0]}", give it a parent'
-        )
+    problems.extend(
+        f'switch "{extra}": parent: a second root besides "{roots[0]}", give it a parent'
+        for extra in roots[1:]
+    )
     for cycle in _cycles(by_name):
         path = " -> ".join([*cycle[:6], *(["..."] if len(cycle) > 6 else []), cycle[0]])
         problems.append(f'switch "{cycle[0]}": parent: a cycle, {path}')

@@ -12,11 +12,12 @@ Pure algorithms: no I/O, no clock, no randomness. Indices are switches, index 0 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from controller.placement.baselines import all_blue, all_red, level, max_load, top
+from controller.placement.baselines import all_blue, all_red, max_load, top
 from controller.placement.dynamic import smc_dp
 from controller.placement.errors import PlacementError
 from controller.placement.exhaustive import brute_force
 from controller.placement.flips import smc
+from controller.placement.level import level
 from controller.placement.loads import Loads, Placement, loads
 from controller.placement.tree import RateLike, Tree, as_rate
 

@@ -1,4 +1,4 @@
-"""The strategies that SMC is compared with: Top, Max and Level of Sec. III, and the two extremes.
+"""The strategies that SMC is compared with: Top and Max of Sec. III, and the two extremes.
 
 None of them spends a blue switch outside Lambda, and all but `all_blue` keep to the budget.
 """
@@ -9,7 +9,7 @@ from controller.placement.budget import checked_budget
 from controller.placement.loads import Placement, loads
 from controller.placement.tree import Tree
 
-__all__ = ["all_blue", "all_red", "level", "max_load", "top"]
+__all__ = ["all_blue", "all_red", "max_load", "top"]
 
 
 def top(tree: Tree, k: int) -> Placement:
@@ -29,26 +29,6 @@ def max_load(tree: Tree, k: int) -> Placement:
     budget = checked_budget(k)
     ranked = sorted(_available(tree), key=lambda v: (-tree.load[v], v))
     return _placed(tree, ranked[:budget], "max", budget)
-
-
-def level(tree: Tree, k: int) -> Placement:
-    """Level: all available switches at one distance from the root, the best that k allows.
-
-    The paper defines it on complete binary trees; here any tree has levels, the sets of switches
-    equally far from the root. Of the levels with at most k available switches the one with the
-    least congestion is taken; then the one with fewer switches, then the one nearer the root.
-    Where no level fits the budget nothing is blue.
-    """
-    budget = checked_budget(k)
-    depth = tree.depths()
-    levels: list[list[int]] = [[] for _ in range(max(depth) + 1)]
-    for v in _available(tree):
-        levels[depth[v]].append(v)
-    placements = [
-        _placed(tree, members, "level", budget) for members in levels if len(members) <= budget
-    ]
-    placements.append(_placed(tree, (), "level", budget))
-    return min(placements, key=lambda placement: (placement.congestion, len(placement.blue)))
 
 
 def all_red(tree: Tree, k: int) -> Placement:
