@@ -13,7 +13,16 @@ import yaml
 
 from topologies.errors import TopologyError
 
-__all__ = ["Number", "Record", "Value", "parse_json", "parse_yaml", "read_document", "read_text"]
+__all__ = [
+    "Number",
+    "Record",
+    "Value",
+    "parse_json",
+    "parse_yaml",
+    "read_document",
+    "read_text",
+    "shown",
+]
 
 FILE_LIMIT = 256 * 1024 * 1024
 _LONGEST_INTEGER = 60
@@ -144,3 +153,19 @@ def _yaml_scalar(tag: str, text: str) -> Value:
 
 def _integer(text: str) -> int | Number:
     return int(text) if len(text) <= _LONGEST_INTEGER else Number(text)
+
+
+def shown(value: Value) -> str:
+    """A value as it was written, short enough for an error message."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case Number(text):
+            return text
+        case Record() | list():
+            return "a list or mapping"
+        case _:
+            text = repr(value)
+            return text if len(text) <= 60 else text[:57] + "..."

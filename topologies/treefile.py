@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from controller.placement import PlacementError, Tree, as_rate
-from topologies.documents import Number, Record, Value
+from topologies.documents import Number, Record, Value, shown
 from topologies.errors import TopologyError, did_you_mean
 from topologies.families import tree_topology
 from topologies.topology import Overlay, Topology
@@ -56,7 +56,7 @@ def records_of_document(document: Value) -> tuple[list[SwitchRecord], list[str]]
     if not document.has("format"):
         problems.append(f'format: missing, write "format": "{FORMAT}"')
     elif document.get("format") != FORMAT:
-        problems.append(f'format: {_shown(document.get("format"))} is not "{FORMAT}"')
+        problems.append(f'format: {shown(document.get("format"))} is not "{FORMAT}"')
     switches = document.get("switches")
     if not isinstance(switches, Record):
         missing = "missing" if not document.has("switches") else "not a mapping"
@@ -64,7 +64,7 @@ def records_of_document(document: Value) -> tuple[list[SwitchRecord], list[str]]
     records = []
     for key, value in switches.pairs:
         if not isinstance(key, str):
-            problems.append(f"switch {_shown(key)}: a name is a string, put it in quotes")
+            problems.append(f"switch {shown(key)}: a name is a string, put it in quotes")
         elif not isinstance(value, Record):
             problems.append(f'switch "{key}": expected a mapping with parent and rate')
         else:
@@ -127,7 +127,7 @@ def _read_switch(record: SwitchRecord, rates_given: bool, problems: list[str]) -
     if isinstance(parent, str):
         switch.parent = parent
     elif parent is not None or not fields.has("parent"):
-        what = f"{_shown(parent)} is not a name" if fields.has("parent") else "missing"
+        what = f"{shown(parent)} is not a name" if fields.has("parent") else "missing"
         problems.append(f"{place}: parent: {what}, write a switch, or null for the root")
         switch.parent_known = False
 
@@ -152,7 +152,7 @@ def _read_switch(record: SwitchRecord, rates_given: bool, problems: list[str]) -
     if isinstance(available, bool):
         switch.available = available
     elif fields.has("available"):
-        problems.append(f"{place}: available: {_shown(available)} is not true or false")
+        problems.append(f"{place}: available: {shown(available)} is not true or false")
 
     capacity = fields.get("capacity")
     if isinstance(capacity, int) and not isinstance(capacity, bool) and capacity >= 0:
@@ -161,7 +161,7 @@ def _read_switch(record: SwitchRecord, rates_given: bool, problems: list[str]) -
             problems.append(f"{place}: capacity: {capacity} is too large, use null for unlimited")
     elif capacity is not None:
         problems.append(
-            f"{place}: capacity: {_shown(capacity)} is not an integer >= 0, or null for unlimited"
+            f"{place}: capacity: {shown(capacity)} is not an integer >= 0, or null for unlimited"
         )
     return switch
 
@@ -171,7 +171,7 @@ def _read_rate(value: Value) -> Fraction | str:
     try:
         rate = as_rate(value.text if isinstance(value, Number) else value)
     except PlacementError:
-        return f"{_shown(value)} is not a rate: write a positive integer, decimal or fraction"
+        return f"{shown(value)} is not a rate: write a positive integer, decimal or fraction"
     if max(rate.numerator, rate.denominator).bit_length() > _LARGEST_RATE_BITS:
         return f"too large, numerator and denominator are below 2^{_LARGEST_RATE_BITS}"
     return rate
@@ -191,7 +191,7 @@ def _key_problems(place: str, record: Record, known: Sequence[str]) -> Iterator[
     seen: set[object] = set()
     for key, _ in record.pairs:
         if not isinstance(key, str):
-            yield f"{place}key {_shown(key)} is not one of {', '.join(known)}"
+            yield f"{place}key {shown(key)} is not one of {', '.join(known)}"
         elif key in seen:
             yield f"{place}{key}: appears more than once"
         elif key not in known:
@@ -244,18 +244,3 @@ def _cycles(by_name: dict[str, _Switch]) -> Iterator[list[str]]:
             first = min(range(len(members)), key=lambda i: position[members[i]])
             yield members[first:] + members[:first]
         done.update(path)
-
-
-def _shown(value: Value) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case Number(text):
-            return text
-        case Record() | list():
-            return "a list or mapping"
-        case _:
-            text = repr(value)
-            return text if len(text) <= 60 else text[:57] + "..."

@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from controller.placement import Tree
-from topologies.documents import Record, Value, read_document
+from topologies.documents import Record, Value, read_document, shown
 from topologies.errors import TopologyError, did_you_mean
 from topologies.topology import Overlay, Topology
 
@@ -79,10 +79,7 @@ def apply_workload(topology: Topology, options: WorkloadOptions) -> Topology:
 def workers_problem(value: Value) -> str | None:
     """Why a value of a file is not a number of workers, or None where it is one."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        shown = getattr(value, "text", None) or repr(value)
-        if isinstance(value, Record | list):
-            shown = "a list or mapping"
-        return f"{shown} is not a number of workers: write an integer >= 0"
+        return f"{shown(value)} is not a number of workers: write an integer >= 0"
     if value > MOST_WORKERS:
         return f"{value} is too large: at most {MOST_WORKERS} workers a switch"
     return None
@@ -132,7 +129,7 @@ def _loads_of_file(overlay: Overlay, path: Path) -> tuple[int, ...]:
     problems: list[str] = []
     seen: set[str] = set()
     for key, value in document.pairs:
-        name = key if isinstance(key, str) else str(getattr(key, "text", key))
+        name = key if isinstance(key, str) else shown(key)
         place = f'switch "{name}"'
         if name not in index:
             problems.append(f"{place}: not in the overlay{did_you_mean(name, overlay.names)}")
