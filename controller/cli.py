@@ -21,17 +21,35 @@ from rich.console import Console
 from controller import doctor as doctor_module
 from controller import render, report, run
 from controller.compile import CompileError
-from controller.errors import BadInput, BluetreeError, CheckFailed
+from controller.errors import BadInputError, BluetreeError, CheckFailedError
+from controller.p4rt import SwitchError
 from controller.picture import PictureError
 from controller.placement import STRATEGIES, PlacementError
 from controller.planning import Plan, plan, plan_given
 from controller.program import ProgramError
 from controller.running import Failure, RunOptions
 from p4src.artefacts import ArtefactError
+from softswitch.p4runtime import ServerError
 from topologies import Topology, TopologyError, WorkloadOptions, parse
+from topologies.fabric import FabricError
 from topologies.network import NetworkError
+from traffic.errors import ConfigError
 
-_INPUT_ERRORS = (PlacementError, TopologyError, NetworkError, CompileError, PictureError)
+_EXIT_CODES: dict[type[Exception], int] = {
+    BluetreeError: BluetreeError.exit_code,
+    PlacementError: 2,
+    NetworkError: 2,
+    CompileError: 2,
+    PictureError: 2,
+    ConfigError: 2,
+    ArtefactError: 3,
+    ProgramError: 4,
+    SwitchError: 4,
+    ServerError: 4,
+    FabricError: 4,
+}
+"""What every package raises on purpose; anything else is a defect and shows its traceback."""
+
 _BUDGET_FREE = ("all-red", "all-blue")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -187,11 +205,11 @@ def run_command(
     )
     if workload == "digits":
         if chunks is not None:
-            raise BadInput("--chunks: the digits workload has its own tensor; leave it out")
+            raise BadInputError("--chunks: the digits workload has its own tensor; leave it out")
         result = run.run_digits(planned, options, rounds, Console(stderr=True))
     else:
         if rounds is not None:
-            raise BadInput("--rounds: only --workload digits trains in rounds; use --chunks")
+            raise BadInputError("--rounds: only --workload digits trains in rounds; use --chunks")
         result = run.run_synthetic(planned, options, Console(stderr=True))
     if picture is not None:
         run.draw_run(result, picture)
@@ -200,7 +218,7 @@ def run_command(
     else:
         render.show_run(_stdout(), result)
     if not result.passed:
-        raise CheckFailed(run.verdict(result))
+        raise CheckFailedError(run.verdict(result))
 
 
 @cli.command("doctor")
@@ -219,11 +237,11 @@ def _plan(topology: Topology, budget: int | None, strategy: str, blue: str | Non
         names = [name.strip() for name in blue.split(",") if name.strip()]
         given = plan_given(topology, names)
         if budget is not None and len(given.blue) > budget:
-            raise BadInput(f"--blue names {len(given.blue)} switches and -k allows {budget}")
+            raise BadInputError(f"--blue names {len(given.blue)} switches and -k allows {budget}")
         return given
     if budget is None:
         if strategy not in _BUDGET_FREE:
-            raise BadInput(f"-k: say how many switches {strategy} may make blue, such as -k 4")
+            raise BadInputError(f"-k: say how many switches {strategy} may make blue, such as -k 4")
         budget = topology.overlay.tree.n
     return plan(topology, budget, strategy)
 
@@ -237,7 +255,7 @@ def _failure(text: str | None) -> Failure | None:
     except ValueError:
         fraction = -1.0
     if not separator or not switch or not 0 <= fraction <= 1:
-        raise BadInput(f"--fail {text}: write SWITCH@FRACTION, such as agg0-0@0.5")
+        raise BadInputError(f"--fail {text}: write SWITCH@FRACTION, such as agg0-0@0.5")
     return Failure(switch, fraction)
 
 
@@ -266,26 +284,23 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         _say(error.format_message())
         return 2
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         _say("interrupted")
         return 130
     except TopologyError as error:
         for problem in error.problems:
-            _say(problem)
+            _say(f"{error.source}: {problem}")
         return _debugged(2)
-    except _INPUT_ERRORS as error:
+    except tuple(_EXIT_CODES) as error:
         _say(str(error))
-        return _debugged(2)
-    except ArtefactError as error:
-        _say(str(error))
-        return _debugged(3)
-    except ProgramError as error:
-        _say(str(error))
-        return _debugged(4)
-    except BluetreeError as error:
-        _say(str(error))
-        return _debugged(error.exit_code)
+        return _debugged(_exit_code(error))
     return 0
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, BluetreeError):
+        return error.exit_code
+    return next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
 
 
 def _debugged(exit_code: int) -> int:

@@ -11,25 +11,25 @@ class BluetreeError(Exception):
     exit_code = 4
 
 
-class CheckFailed(BluetreeError):
+class CheckFailedError(BluetreeError):
     """The run ended, and its own check says no: a wrong sum, or measured is not predicted."""
 
     exit_code = 1
 
 
-class BadInput(BluetreeError):
+class BadInputError(BluetreeError):
     """A file, an option or a combination of options that cannot be used."""
 
     exit_code = 2
 
 
-class EnvironmentLacks(BluetreeError):
+class EnvironmentLacksError(BluetreeError):
     """The machine lacks something that the command needs: root, a program, a package."""
 
     exit_code = 3
 
 
-class RunFailed(BluetreeError):
+class RunFailedError(BluetreeError):
     """A switch, a controller or a worker failed."""
 
     exit_code = 4

@@ -41,8 +41,8 @@ class MeasuredLink:
 class Measurement:
     """Every link of a run.
 
-    Congestions are messages a chunk over the rate, the largest over all links (paper, eq. 1), summed
-    over the jobs that ran together.
+    Congestions are messages a chunk over the rate, the largest over all links (paper, eq. 1),
+    summed over the jobs that ran together.
     """
 
     links: tuple[MeasuredLink, ...]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from controller.errors import BadInput
+from controller.errors import BadInputError
 from controller.placement import STRATEGIES, Placement, loads
 from topologies import Topology
 
@@ -56,17 +56,17 @@ def plan(topology: Topology, k: int, strategy: str) -> Plan:
 
 
 def plan_given(topology: Topology, names: Iterable[str]) -> Plan:
-    """Take the blue switches as given; BadInput names one that is unknown or unavailable."""
+    """Take the blue switches as given; BadInputError names one that is unknown or unavailable."""
     index = {name: v for v, name in enumerate(topology.overlay.names)}
     blue = set()
     for name in names:
         if name not in index:
-            raise BadInput(
+            raise BadInputError(
                 f"--blue {name}: no such switch in the overlay; it has "
                 + _some(topology.overlay.names)
             )
         if not topology.overlay.tree.available[index[name]]:
-            raise BadInput(f"--blue {name}: the topology says that it is not available")
+            raise BadInputError(f"--blue {name}: the topology says that it is not available")
         blue.add(index[name])
     return _planned(topology, "given", len(blue), frozenset(blue))
 

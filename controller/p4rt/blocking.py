@@ -13,6 +13,8 @@ from controller.p4rt.schema import Artefacts, Schema
 from controller.p4rt.session import SwitchAddress
 from controller.program import CloneSession, SwitchProgram, TableEntry, Update
 
+SETTLE_S = 5.0
+
 _Result = TypeVar("_Result")
 
 
@@ -74,6 +76,13 @@ class BlockingFleet:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
+async def _settle() -> None:
+    """Let the calls that were cancelled on leaving end before their loop does."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=SETTLE_S)
+
+
 @contextmanager
 def connect_blocking(
     switches: Sequence[SwitchAddress],
@@ -95,6 +104,7 @@ def connect_blocking(
             leaving = context.__aexit__(None, None, None)
             asyncio.run_coroutine_threadsafe(leaving, loop).result()
     finally:
+        asyncio.run_coroutine_threadsafe(_settle(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

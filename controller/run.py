@@ -1,0 +1,283 @@
+"""`bluetree run`: a plan, brought up on a testbed, run, checked and measured."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from controller import picture
+from controller.errors import BadInputError, EnvironmentLacksError, RunFailedError
+from controller.measurement import LinkCount, Measurement, measure
+from controller.planning import Plan, plan
+from controller.running import RunOptions, RunResult, StrategyRow, Training
+from controller.testbed import FabricTestbed, FailurePoint, JobOutcome, Values
+from p4src.constants import LANES
+from topologies.fabric.build import Conditions
+from topologies.network import Network, wire
+from traffic.endpoint import Op
+from traffic.workloads import DigitsTraining, exact_sums, synthetic, train_without_network
+
+DEFAULT_ROUNDS = 30
+COMPARED = ("smc", "top", "max", "level", "all-red", "all-blue")
+_LANE_BITS = 32
+
+
+def require_target(target: str) -> None:
+    """Raise EnvironmentLacksError for a target that this version or this machine does not have."""
+    if target not in ("auto", "fabric"):
+        raise EnvironmentLacksError(
+            f"--target {target}: runs over Mininet, which this version does not bring up yet; "
+            "use --target fabric"
+        )
+
+
+def run_synthetic(planned: Plan, options: RunOptions, console: Console) -> RunResult:
+    """Sum random tensors, one for each job, and check them against independent sums."""
+    start = time.perf_counter()
+    network = _wired(planned)
+    workers = len(network.workers)
+    values = [synthetic(workers, options.chunks, options.seed + job) for job in range(options.jobs)]
+    with _testbed(network, options, console) as testbed:
+        plans = testbed.install([planned.blue] * options.jobs, options.window)
+        total = options.jobs * options.chunks
+        failure = _failure_point(planned, options, total)
+        with _progress(console, "chunks", total) as progress:
+            outcomes = testbed.reduce(
+                plans, values, Op(options.op), failure=failure, progress=progress
+            )
+        _require_complete(outcomes, failure)
+        network_seconds = testbed.now / 1e9
+        return RunResult(
+            target="fabric",
+            op=options.op,
+            plans=(planned,) * options.jobs,
+            switches=len(network.topology.switches),
+            workers=workers,
+            chunks=options.chunks,
+            jobs=options.jobs,
+            correct=all(_is_right(one, sent) for one, sent in zip(outcomes, values, strict=True)),
+            measurement=measure([planned] * options.jobs, testbed.link_counts(), options.chunks),
+            retransmissions=sum(outcome.resent for outcome in outcomes),
+            outcomes=_nonzero(testbed.outcome_counts()),
+            seconds=time.perf_counter() - start,
+            network_seconds=network_seconds,
+            goodput=_goodput(total, network_seconds),
+            lossless=_is_lossless(options),
+        )
+
+
+def run_digits(
+    planned: Plan, options: RunOptions, rounds: int | None, console: Console
+) -> RunResult:
+    """Train on scikit-learn's digits, every gradient summed in the switches.
+
+    The training runs under the plan; then the next gradient is summed once under every strategy,
+    by reallocation of the same switches.
+    """
+    if options.jobs != 1 or options.failure is not None:
+        raise BadInputError(
+            "--workload digits: trains one job and kills no switch; leave those out"
+        )
+    start = time.perf_counter()
+    network = _wired(planned)
+    rounds = rounds or DEFAULT_ROUNDS
+    training = DigitsTraining(len(network.workers), options.seed)
+    with _testbed(network, options, console) as testbed:
+        run = _TrainingRun(testbed, training, options)
+        run.install(planned)
+        accuracy = []
+        with _progress(console, "rounds", rounds) as progress:
+            for done in range(1, rounds + 1):
+                training.apply(run.reduce(training.gradients(training.round)))
+                accuracy.append(training.accuracy())
+                progress(done)
+        network_seconds = testbed.now / 1e9
+        chunks = rounds * training.chunks
+        measurement = run.measurement(planned)
+        resent, outcomes = run.resent, _nonzero(testbed.outcome_counts())
+        reference = train_without_network(len(network.workers), rounds, options.seed)
+        identical = bool(np.array_equal(reference.weights, training.weights))
+        rows = _compare(run, planned, training)
+    return RunResult(
+        target="fabric",
+        op=options.op,
+        plans=(planned,),
+        switches=len(network.topology.switches),
+        workers=len(network.workers),
+        chunks=chunks,
+        jobs=1,
+        correct=run.correct and identical,
+        measurement=measurement,
+        retransmissions=resent,
+        outcomes=outcomes,
+        seconds=time.perf_counter() - start,
+        network_seconds=network_seconds,
+        goodput=_goodput(chunks, network_seconds),
+        lossless=_is_lossless(options),
+        training=Training(tuple(accuracy), identical, rows),
+    )
+
+
+class _TrainingRun:
+    """Reduces of one job, round after round, under one plan at a time."""
+
+    def __init__(
+        self, testbed: FabricTestbed, training: DigitsTraining, options: RunOptions
+    ) -> None:
+        self._testbed = testbed
+        self._training = training
+        self._options = options
+        self._before: Mapping[str, LinkCount] = {}
+        self._chunks = 0
+        self.correct = True
+        self.resent = 0
+
+    def install(self, planned: Plan) -> None:
+        """Reallocate to a plan; what is measured counts from here."""
+        self._plans = self._testbed.install([planned.blue], self._options.window)
+        self._before = self._testbed.link_counts()
+        self._chunks = 0
+
+    def reduce(self, gradients: Values) -> NDArray[np.integer]:
+        """The sum of the workers' gradients, as the last worker received it, or the destination."""
+        op = Op(self._options.op)
+        outcomes = self._testbed.reduce(self._plans, [gradients], op)
+        _require_complete(outcomes, None)
+        self._chunks += gradients.shape[1]
+        self.correct &= _is_right(outcomes[0], gradients)
+        self.resent += outcomes[0].resent
+        return outcomes[0].results[-1] if op is Op.ALLREDUCE else outcomes[0].sums
+
+    def measurement(self, planned: Plan) -> Measurement:
+        """What the links carried since `install`."""
+        now = self._testbed.link_counts()
+        counts = {name: now[name] - self._before[name] for name in now}
+        return measure([planned], counts, self._chunks)
+
+
+def _compare(run: _TrainingRun, planned: Plan, training: DigitsTraining) -> tuple[StrategyRow, ...]:
+    gradients = training.gradients(training.round)
+    rows = []
+    for strategy in COMPARED:
+        other = plan(planned.topology, planned.k, strategy)
+        run.install(other)
+        run.reduce(gradients)
+        measurement = run.measurement(other)
+        rows.append(
+            StrategyRow(
+                strategy,
+                tuple(other.blue_names),
+                str(measurement.predicted),
+                str(measurement.measured),
+            )
+        )
+    return tuple(rows)
+
+
+def verdict(result: RunResult) -> str:
+    """Why a result did not pass, in one line."""
+    if result.training is not None and not result.training.identical:
+        return "the weights differ from those of the same training without a network"
+    if not result.correct:
+        return "a sum is wrong: it differs from the sum of what the workers sent"
+    link = result.measurement.differing[0]
+    return (
+        f"link {link.switch} -> {link.parent or 'destination'} carried {float(link.measured):g} "
+        f"messages a chunk and {link.predicted} were predicted "
+        f"({len(result.measurement.differing)} links differ)"
+    )
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture file before a long run rather than after it."""
+    picture.check_path(path)
+
+
+def draw_plan(planned: Plan, path: Path) -> None:
+    """Draw the tree with the predicted congestion of every link."""
+    _draw(planned, {link.switch: link.congestion for link in planned.links}, path)
+
+
+def draw_run(result: RunResult, path: Path) -> None:
+    """Draw the tree with the measured congestion of every link."""
+    congestion = {link.switch: link.measured / link.rate for link in result.measurement.links}
+    _draw(result.plans[0], congestion, path)
+
+
+def _draw(planned: Plan, congestion: Mapping[str, Fraction], path: Path) -> None:
+    picture.draw(planned.topology, planned.blue_names, congestion, path)
+
+
+def _wired(planned: Plan) -> Network:
+    network = wire(planned.topology)
+    if not network.workers:
+        raise BadInputError(f"{planned.topology.name}: has no workers; give it some with --workers")
+    return network
+
+
+@contextmanager
+def _testbed(network: Network, options: RunOptions, console: Console) -> Iterator[FabricTestbed]:
+    conditions = Conditions(options.loss, options.duplicate, options.reorder, options.seed)
+    with ExitStack() as stack:
+        with console.status(f"bringing up {len(network.topology.switches)} switches"):
+            testbed = stack.enter_context(FabricTestbed(network, conditions))
+        yield testbed
+
+
+@contextmanager
+def _progress(console: Console, what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar; the function says how many of `total` are done."""
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _failure_point(planned: Plan, options: RunOptions, total: int) -> FailurePoint | None:
+    failure = options.failure
+    if failure is None:
+        return None
+    if failure.switch not in planned.topology.switches:
+        raise BadInputError(f"--fail {failure.switch}: {planned.topology.name} has no such switch")
+    return FailurePoint(failure.switch, int(failure.fraction * total))
+
+
+def _require_complete(outcomes: Sequence[JobOutcome], failure: FailurePoint | None) -> None:
+    incomplete = [outcome for outcome in outcomes if not outcome.complete]
+    if not incomplete:
+        return
+    cause = f"switch {failure.switch} failed; " if failure is not None else ""
+    stuck = incomplete[0].waits_for or str(incomplete[0].failures[0])
+    raise RunFailedError(
+        f"{cause}{stuck}; {len(incomplete)} of {len(outcomes)} jobs are not complete"
+    )
+
+
+def _is_right(outcome: JobOutcome, sent: Values) -> bool:
+    expected = exact_sums(sent)
+    return not outcome.overflowed and all(
+        np.array_equal(got, expected)
+        for got in (outcome.sums, *(result for result in outcome.results if result.size))
+    )
+
+
+def _is_lossless(options: RunOptions) -> bool:
+    faults = (options.loss, options.duplicate, options.reorder)
+    return not any(faults) and options.failure is None
+
+
+def _goodput(chunks: int, seconds: float) -> float:
+    return chunks * LANES * _LANE_BITS / seconds if seconds else 0.0
+
+
+def _nonzero(counts: Counter[str]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}

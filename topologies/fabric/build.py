@@ -1,0 +1,79 @@
+"""A `Network` as a `Fabric`: every switch, host and link of it, at its rates.
+
+The slowest link of the overlay has SLOWEST_LINK_BPS, and the others of the overlay keep their ratio
+to it. Physical links outside the overlay carry no Reduce and have the slowest rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from topologies.fabric.fabric import Fabric
+from topologies.fabric.link import LinkSpec
+from topologies.fabric.nodes import HOST_PORT, HostAgent, PacketDevice
+from topologies.network import Network
+
+SLOWEST_LINK_BPS = 100_000_000
+HOST_LINK_BPS = 10_000_000_000
+LINK_DELAY_NS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What every link does to frames, each way: probabilities, and the seed of all chance."""
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    seed: int = 0
+
+
+def build_fabric(
+    network: Network,
+    devices: Mapping[str, PacketDevice],
+    agents: Mapping[str, HostAgent],
+    conditions: Conditions,
+) -> Fabric:
+    """Connect the devices (by switch name) and agents (by host name) as the network says."""
+
+    def spec(bits_per_second: int) -> LinkSpec:
+        return LinkSpec(
+            rate=bits_per_second,
+            delay=LINK_DELAY_NS,
+            loss=conditions.loss,
+            duplicate=conditions.duplicate,
+            reorder=conditions.reorder,
+        )
+
+    fabric = Fabric(seed=conditions.seed)
+    for name in network.topology.switches:
+        fabric.add_switch(name, devices[name])
+    for host in (*network.workers, network.destination):
+        fabric.add_host(host.name, agents[host.name])
+    bps = link_rates(network)
+    names = network.topology.overlay.names
+    for link in network.links:
+        v = names.index(link.lower) if link.lower in names else None
+        on_tree = v is not None and network.parent_port[v] == link.lower_port
+        fabric.connect(
+            (link.lower, link.lower_port),
+            (link.upper, link.upper_port),
+            spec(bps[link.lower] if on_tree else SLOWEST_LINK_BPS),
+        )
+    for host in network.workers:
+        fabric.connect((host.name, HOST_PORT), (host.switch, host.port), spec(HOST_LINK_BPS))
+    root = network.destination
+    fabric.connect((root.name, HOST_PORT), (root.switch, root.port), spec(bps[root.switch]))
+    return fabric
+
+
+def link_rates(network: Network) -> dict[str, int]:
+    """Bits a second of each overlay switch's link to its parent (of the root: to the destination)."""
+    overlay = network.topology.overlay
+    slowest: Fraction = min(overlay.tree.rate)
+    return {
+        name: int(SLOWEST_LINK_BPS * rate / slowest)
+        for name, rate in zip(overlay.names, overlay.tree.rate, strict=True)
+    }
