@@ -39,7 +39,7 @@ class Calculations:
             whole = (1 << plan.bits) - 1
             raw = f"r_{plan.ident}"
             terms.append(raw if plan.keep == whole else f"{raw} & {hex(plan.keep)}")
-        for decl, name, shift in plan.locals:
+        for decl, name, shift in plan.patched:
             text = f"({name} & {hex((1 << decl.width) - 1)})" if decl.signed else name
             terms.append(f"{text} << {shift}" if shift else text)
         return f"({' | '.join(terms)})" if terms else "0"

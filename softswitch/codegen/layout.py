@@ -18,14 +18,15 @@ from softswitch.codegen.writer import identifier
 class HeaderPlan:
     """How one header instance lives in locals.
 
-    `locals` lists fields with a local as (declaration, name, shift in the fixed part); `keep` is
-    the mask of the fixed part that comes from ``r_``; `mutable` tells whether anything may change
+    `locals` lists fields with a local as (declaration, name, shift in the fixed part), `patched`
+    those of them that something writes; `keep` masks the rest of the fixed part: it is as in ``r_``; `mutable` tells whether anything may change
     the header after its extraction; `raw` whether ``r_`` is kept at all.
     """
 
     header: ir.Header
     ident: str
     locals: tuple[tuple[ir.FieldDecl, str, int], ...]
+    patched: tuple[tuple[ir.FieldDecl, str, int], ...]
     varbit: str | None
     keep: int
     mutable: bool
@@ -215,6 +216,7 @@ class Layout:
         root = self._find(header.name)
         fellows = [n for n in self._groups if self._find(n) == root]
         used = {r.field for r in self.read | self.written if r.header in fellows}
+        written = {r.field for r in self.written if r.header in fellows}
         mutable = any(n in self._changed for n in fellows) or any(
             r.header in fellows for r in self.written
         )
@@ -231,11 +233,12 @@ class Layout:
             shift -= decl.width
             if decl.name in used:
                 locals_.append((decl, self.field(ref), shift))
-            else:
+            if decl.name not in written:
                 keep |= ((1 << decl.width) - 1) << shift
         ident = self._idents[header.name]
         raw = (keep != 0 and mutable) or header.name in self._summed
-        return HeaderPlan(header, ident, tuple(locals_), varbit, keep, mutable, raw)
+        patched = tuple(item for item in locals_ if item[0].name in written)
+        return HeaderPlan(header, ident, tuple(locals_), patched, varbit, keep, mutable, raw)
 
     # --- names ----------------------------------------------------------------------------------
 

@@ -209,7 +209,10 @@ def _match(node: Node, key: ir.Key) -> tuple[int, int]:
         case "exact":
             return node.get("key").hex() & full, full
         case "lpm":
-            return node.get("key").hex() & full, node.get("prefix_length").number()
+            length = node.get("prefix_length").number()
+            if not 0 <= length <= key.width:
+                raise node.fail(f"a prefix length of 0..{key.width}")
+            return node.get("key").hex() & (full ^ (full >> length)), length
         case "ternary":
             mask = node.get("mask").hex() & full
             return node.get("key").hex() & mask, mask

@@ -34,7 +34,10 @@ def load_headers(root: Node, names: Names) -> None:
         type_name = node.get("header_type").text()
         if type_name not in types:
             raise node.get("header_type").fail("the name of a header type")
-        names.headers[name] = ir.Header(name, types[type_name], node.flag("metadata", False))
+        metadata = node.flag("metadata", False)
+        if not metadata and types[type_name].fixed_bits % 8:
+            raise node.unsupported(f"header '{name}' of a width that is no multiple of 8 bits")
+        names.headers[name] = ir.Header(name, types[type_name], metadata)
     for node in root.items("header_unions"):
         members = tuple(by_id[i.number()] for i in node.get("header_ids").elements())
         unions[node.name()] = members
@@ -60,7 +63,7 @@ def _header_type(node: Node) -> ir.HeaderType:
         if len(parts) not in (2, 3):
             raise item.fail("name, width and signedness")
         name, width = parts[0].text(), parts[1]
-        signed = len(parts) == 3 and parts[2].truth()
+        signed = len(parts) == 3 and parts[2].value in (True, 1)
         if width.value == "*":
             if any(f.varbit for f in fields):
                 raise item.unsupported("header with two varbit fields")
