@@ -7,6 +7,7 @@ from finsy.proto import p4r
 
 from softswitch.device import Device
 from softswitch.errors import SoftswitchError
+from softswitch.p4runtime import agreement
 from softswitch.p4runtime.p4info import Field, PipelineInfo
 from softswitch.p4runtime.status import RefusedError, invalid, refusal, unimplemented
 from softswitch.p4runtime.writes import Pipeline
@@ -95,9 +96,10 @@ class Configuration:
     def _verify(self, config: p4r.ForwardingPipelineConfig) -> PipelineInfo:
         info = PipelineInfo.read(config.p4info)
         try:
-            self._device.check_pipeline(config.p4_device_config)
+            program = self._device.check_pipeline(config.p4_device_config)
         except SoftswitchError as error:
             raise refusal(error) from error
+        agreement.check(info, program)
         return info
 
     def _commit(self, config: p4r.ForwardingPipelineConfig) -> None:
