@@ -54,7 +54,7 @@ def run_synthetic(planned: Plan, options: RunOptions, console: Console) -> RunRe
             outcomes = testbed.reduce(
                 plans, values, Op(options.op), failure=failure, progress=progress
             )
-        _require_complete(outcomes, failure)
+        _require_complete(network, outcomes, failure)
         network_seconds = testbed.now / 1e9
         return RunResult(
             target="fabric",
@@ -151,7 +151,7 @@ class _TrainingRun:
         """The sum of the workers' gradients, as the last worker received it, or the destination."""
         op = Op(self._options.op)
         outcomes = self._testbed.reduce(self._plans, [gradients], op)
-        _require_complete(outcomes, None)
+        _require_complete(self._testbed.network, outcomes, None)
         self._chunks += gradients.shape[1]
         self.correct &= _is_right(outcomes[0], gradients)
         self.resent += outcomes[0].resent
@@ -251,15 +251,29 @@ def _failure_point(planned: Plan, options: RunOptions, total: int) -> FailurePoi
     return FailurePoint(failure.switch, int(failure.fraction * total))
 
 
-def _require_complete(outcomes: Sequence[JobOutcome], failure: FailurePoint | None) -> None:
+def _require_complete(
+    network: Network, outcomes: Sequence[JobOutcome], failure: FailurePoint | None
+) -> None:
     incomplete = [outcome for outcome in outcomes if not outcome.complete]
     if not incomplete:
         return
-    cause = f"switch {failure.switch} failed; " if failure is not None else ""
+    cause = ""
+    if failure is not None:
+        below = ", ".join(_workers_below(network, failure.switch)) or "no worker"
+        cause = f"switch {failure.switch} failed and cuts off {below}; "
     stuck = incomplete[0].waits_for or str(incomplete[0].failures[0])
     raise RunFailedError(
         f"{cause}{stuck}; {len(incomplete)} of {len(outcomes)} jobs are not complete"
     )
+
+
+def _workers_below(network: Network, switch: str) -> list[str]:
+    """Names of the workers whose way to the destination leads over a switch."""
+    names = network.topology.overlay.names
+    if switch not in names:
+        return []
+    lowest, highest = network.interval[names.index(switch)]
+    return [host.name for host in network.workers if lowest <= host.source <= highest]
 
 
 def _is_right(outcome: JobOutcome, sent: Values) -> bool:

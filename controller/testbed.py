@@ -91,9 +91,9 @@ class FabricTestbed:
             host.name: HostAgent(host.name, mac_text(host.mac), ip_text(host.ip))
             for host in (*network.workers, network.destination)
         }
-        self._fabric = build_fabric(network, self._devices, self._agents, conditions)
+        self.fabric = build_fabric(network, self._devices, self._agents, conditions)
         # Hosts begin without a job; jobs are attached to them and started one by one.
-        self._fabric.run()
+        self.fabric.run()
         self._resources = ExitStack()
         self._epoch = 0
         self._next_chunk: dict[int, int] = {}
@@ -123,7 +123,7 @@ class FabricTestbed:
     @property
     def now(self) -> int:
         """The network's clock, in nanoseconds."""
-        return self._fabric.now
+        return self.fabric.now
 
     def install(self, blue_sets: Sequence[frozenset[int]], window: int) -> tuple[JobPlan, ...]:
         """Give every job its blue switches, as a new epoch; only differences are written.
@@ -163,11 +163,11 @@ class FabricTestbed:
                 progress(completed())
 
         if failure is not None:
-            self._fabric.run(until=lambda: completed() >= failure.completed, progress=report)
-            self._fabric.fail(failure.switch)
-        self._fabric.run(until=self._fabric.all_finished, progress=report)
+            self.fabric.run(until=lambda: completed() >= failure.completed, progress=report)
+            self.fabric.fail(failure.switch)
+        self.fabric.run(until=self.fabric.all_finished, progress=report)
         # What is still under way (copies, retransmissions) is counted before anyone reads.
-        self._fabric.run()
+        self.fabric.run()
         report()
         return tuple(_outcome(destination, workers) for destination, workers in jobs)
 
@@ -229,7 +229,7 @@ class FabricTestbed:
         agent = self._agents[host.name]
         agent.detach(endpoint.job)
         agent.attach(endpoint)
-        self._fabric.send(host.name, endpoint.start(self.now))
+        self.fabric.send(host.name, endpoint.start(self.now))
 
     def _destination(self, plan: JobPlan, values: Values, op: Op, first_chunk: int) -> Destination:
         host = self.network.destination

@@ -1,0 +1,170 @@
+"""The whole product on the fabric: what is predicted is what the switches count."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from controller import run
+from controller.errors import BadInputError, RunFailedError
+from controller.placement import STRATEGIES, Tree
+from controller.planning import Plan, plan, plan_given
+from controller.running import Failure, RunOptions
+from controller.testbed import FabricTestbed
+from tests.unit.controller.trees import topology_of, trees
+from topologies import WorkloadOptions, parse
+from topologies.fabric.build import Conditions
+from topologies.network import wire
+from traffic.endpoint import Op
+
+FIG1 = topology_of(
+    Tree(parent=[-1, 0, 0, 1, 1, 2, 2], rate=[1] * 7, load=[0, 0, 0, 2, 6, 5, 5]), "fig1"
+)
+_SLOW = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+
+
+def _run(planned: Plan, **options: object) -> run.RunResult:
+    return run.run_synthetic(planned, RunOptions(**options), Console(quiet=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+@pytest.mark.parametrize("op", ["reduce", "allreduce"])
+def test_fig1_measures_what_every_strategy_predicts(strategy: str, op: str) -> None:
+    planned = plan(FIG1, 2, strategy)
+    result = _run(planned, chunks=8, op=op)
+    assert result.correct
+    assert [link.measured for link in result.measurement.links] == [
+        link.messages for link in planned.links
+    ]
+    assert result.measurement.measured == planned.congestion
+    assert result.retransmissions == 0
+
+
+def test_fig1_congestions_are_the_papers() -> None:
+    measured = {
+        strategy: _run(plan(FIG1, 2, strategy), chunks=2).measurement.measured
+        for strategy in ("smc", "top", "max", "level")
+    }
+    assert measured == {"smc": 5, "top": 8, "max": 9, "level": 6}
+    by_budget = [_run(plan(FIG1, k, "smc"), chunks=2).measurement.measured for k in range(5)]
+    assert by_budget == [18, 9, 5, 5, 3]
+
+
+@_SLOW
+@given(
+    tree=trees(max_switches=60, max_load=5).filter(lambda tree: sum(tree.load) > 0),
+    k=st.integers(0, 60),
+    strategy=st.sampled_from(["smc", "top", "max", "level"]),
+    op=st.sampled_from(["reduce", "allreduce"]),
+    jobs=st.integers(1, 2),
+)
+def test_random_trees_measure_what_is_predicted(
+    tree: Tree, k: int, strategy: str, op: str, jobs: int
+) -> None:
+    planned = plan(topology_of(tree), k, strategy)
+    result = _run(planned, chunks=3, op=op, jobs=jobs, window=2)
+    assert result.correct
+    assert [link.measured for link in result.measurement.links] == [
+        jobs * link.messages for link in planned.links
+    ]
+    assert result.retransmissions == 0
+
+
+@_SLOW
+@given(
+    tree=trees(max_switches=12, max_load=3).filter(lambda tree: sum(tree.load) > 0),
+    k=st.integers(0, 6),
+    op=st.sampled_from(["reduce", "allreduce"]),
+    loss=st.sampled_from([0.0, 0.05, 0.2]),
+    duplicate=st.sampled_from([0.0, 0.2]),
+    reorder=st.sampled_from([0.0, 0.3]),
+    seed=st.integers(0, 1000),
+)
+def test_sums_are_right_whatever_links_do(
+    tree: Tree, k: int, op: str, loss: float, duplicate: float, reorder: float, seed: int
+) -> None:
+    result = _run(
+        plan(topology_of(tree), k, "smc"),
+        chunks=12,
+        window=4,
+        op=op,
+        loss=loss,
+        duplicate=duplicate,
+        reorder=reorder,
+        seed=seed,
+    )
+    assert result.correct
+
+
+def test_counters_agree_with_the_wires_themselves() -> None:
+    """The switches' own counters against frames seen on the links, by an independent tap."""
+    planned = plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")
+    network = wire(planned.topology)
+    with FabricTestbed(network, Conditions()) as testbed:
+        taps = testbed.fabric.watch(lambda frame: len(frame) > 42 and frame[43] == 1)
+        plans = testbed.install([planned.blue], 8)
+        values = np.ones((len(network.workers), 10, 32), dtype=np.int32)
+        testbed.reduce(plans, [values], Op.REDUCE)
+        counts = testbed.link_counts()
+    for link in planned.links:
+        above = link.parent or network.destination.name
+        assert taps[link.switch, above].count == counts[link.switch].first == 10 * link.messages
+
+
+def test_a_run_is_reproduced_by_its_seed() -> None:
+    planned = plan(parse("random-tree:n=20,seed=3", WorkloadOptions()), 4, "smc")
+    first, second = (_run(planned, chunks=20, loss=0.1, reorder=0.2, seed=5) for _ in range(2))
+    assert first.network_seconds == second.network_seconds
+    assert first.outcomes == second.outcomes
+    assert first.retransmissions == second.retransmissions > 0
+
+
+def test_given_blue_switches_are_used() -> None:
+    planned = plan_given(FIG1, ["s1", "s6"])
+    result = _run(planned, chunks=4)
+    assert result.correct
+    assert result.measurement.measured == max(Fraction(link.messages) for link in planned.links)
+
+
+def test_training_on_digits_is_bit_for_bit_the_one_without_a_network() -> None:
+    planned = plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")
+    result = run.run_digits(planned, RunOptions(op="allreduce"), 20, Console(quiet=True))
+    assert result.passed
+    assert result.training is not None
+    assert result.training.identical
+    assert result.training.accuracy[-1] > 0.9
+    for row in result.training.strategies:
+        assert row.predicted == row.measured
+    congestion = {row.strategy: Fraction(row.measured) for row in result.training.strategies}
+    assert congestion["smc"] == min(v for s, v in congestion.items() if s != "all-blue")
+    assert congestion["all-red"] == max(congestion.values())
+
+
+def test_a_dead_switch_names_the_workers_that_it_cut_off() -> None:
+    planned = plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")
+    with pytest.raises(RunFailedError, match=r"switch edge0-0 failed and cuts off w0, w1; chunk"):
+        _run(planned, chunks=64, window=8, failure=Failure("edge0-0", 0.5))
+
+
+def test_workers_that_lack_only_the_answer_are_named_too() -> None:
+    planned = plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")
+    with pytest.raises(RunFailedError, match=r"cuts off w0, w1; worker w0: chunk"):
+        _run(planned, chunks=20, window=32, failure=Failure("edge0-0", 0.5))
+
+
+def test_a_dead_switch_outside_the_overlay_disturbs_nobody() -> None:
+    planned = plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")
+    assert _run(planned, chunks=20, failure=Failure("core3", 0.5)).correct
+
+
+def test_a_tree_without_workers_is_refused() -> None:
+    tree = Tree(parent=[-1, 0], rate=[1, 1], load=[0, 0])
+    with pytest.raises(BadInputError, match="has no workers"):
+        _run(plan(topology_of(tree), 1, "smc"))
