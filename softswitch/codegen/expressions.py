@@ -1,5 +1,6 @@
 """Expressions -> Python, with bounds, so that masks that change nothing are left out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from softswitch import ir
@@ -51,6 +52,8 @@ class Expressions:
         self.layout = layout
         self.out = out
         self.params: list[Code] = []
+        # set by the parser: writes what reads the packet, and gives the variable that holds it
+        self.peek: Callable[[ir.Lookahead], str] | None = None
 
     def condition(self, expr: ir.Expr) -> str:
         """Source that is true or false."""
@@ -120,6 +123,8 @@ class Expressions:
                 joined = ", ".join(layout.field(r) for r in refs)
                 test = f"0 <= ({temp} := {self.value(expr.index)}) < {len(refs)}"
                 return Code(f"(({joined},)[{temp}] if {test} else 0)", min(low, 0), high)
+            case ir.Lookahead(width=width) if self.peek is not None:
+                return Code(self.peek(expr), 0, (1 << width) - 1)
         raise TypeError(f"{type(expr).__name__} outside a parser")
 
     def _unary(self, expr: ir.Unary) -> Code:

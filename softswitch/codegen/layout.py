@@ -19,8 +19,9 @@ class HeaderPlan:
     """How one header instance lives in locals.
 
     `locals` lists fields with a local as (declaration, name, shift in the fixed part), `patched`
-    those of them that something writes; `keep` masks the rest of the fixed part: it is as in ``r_``; `mutable` tells whether anything may change
-    the header after its extraction; `raw` whether ``r_`` is kept at all.
+    those of them that something writes; `keep` masks the rest of the fixed part, which is as in
+    ``r_``; `mutable` tells whether anything may change the header after its extraction; `raw`
+    whether ``r_`` is kept at all.
     """
 
     header: ir.Header

@@ -8,8 +8,8 @@ is ``st = number; continue``. Leaving the parser is ``break``; ``o`` is then wha
 from dataclasses import dataclass
 
 from softswitch import ir
-from softswitch.codegen.expressions import Code, literal
-from softswitch.codegen.layout import HeaderPlan, Layout, walk
+from softswitch.codegen.expressions import literal
+from softswitch.codegen.layout import HeaderPlan, Layout
 from softswitch.codegen.statements import Statements
 from softswitch.codegen.writer import Writer
 
@@ -42,6 +42,7 @@ class ParserCode:
         self.program = layout.program
         self.out = out
         self.body = Statements(layout, out, "parser")
+        self.body.expr.peek = self._peek
         self.states = self.program.parser.states
         self.numbered: dict[str, int] = {}
         self.at = Position(None, 0)
@@ -151,10 +152,6 @@ class ParserCode:
             self._go(state.default, at, depth + 1)
 
     def _key(self, part: ir.Expr) -> str:
-        if isinstance(part, ir.Lookahead):
-            name = self.out.temp()
-            self.out.line(f"{name} = {self._peek(part)}")
-            return name
         code = self.body.expr.code(part)
         if isinstance(part, ir.FieldRef | ir.LastFieldRef):
             decl = self.program.field_decl(self.layout.instances(part)[0])
@@ -207,22 +204,16 @@ class ParserCode:
             case ir.Advance():
                 self._advance(op)
             case ir.Verify():
-                self._lookaheads(op)
                 with self.out.block(f"if not {self.body.expr.condition(op.cond)}:"):
                     self._fail(self.body.expr.value(op.error))
-            case ir.Assign(target=target, value=ir.Lookahead() as peek):
-                self.body.store(target, Code(self._peek(peek), 0, (1 << peek.width) - 1))
             case ir.Extract():
                 raise TypeError("extract")
             case _:
                 self.body.statement(op)
 
-    def _lookaheads(self, op: ir.ParserOp) -> None:
-        if any(isinstance(n, ir.Lookahead) for n in walk(op)):
-            raise TypeError("lookahead inside an expression")
-
     def _peek(self, peek: ir.Lookahead) -> str:
-        """Source of the bits ahead; writes the test that the packet has them."""
+        """A variable with the bits ahead; writes the test that the packet has them."""
+        name = self.out.temp()
         first, last = peek.offset // 8, (peek.offset + peek.width + 7) // 8
         self._need(last)
         start, stop = self.at.moved(first).text, self.at.moved(last).text
@@ -232,7 +223,8 @@ class ParserCode:
             text = f"({text} >> {spare})"
         if 8 * (last - first) - spare != peek.width:
             text = f"({text} & {literal((1 << peek.width) - 1)})"
-        return text
+        self.out.line(f"{name} = {text}")
+        return name
 
     def _enter(self, header: str) -> HeaderPlan:
         plan = self.layout.plans[header]
