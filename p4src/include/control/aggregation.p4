@@ -34,14 +34,15 @@ control Aggregation(inout headers_t hdr,
     register<bit<8>>(SLOTS)       slot_flags;
 
     /* source_bit: this source's bit; all_sources: the bits of all that the switch sums; weight: the
-     * workers this source stands for; slots slot_base .. slot_base + slot_mask are the job's.
+     * workers this source stands for; slots slot_base .. slot_base + slot_mask are the job's. The
+     * addition saturates, so that it cannot come round to the slots of another job.
      */
     action join(source_set_t source_bit, source_set_t all_sources, weight_t weight,
                 slot_t slot_base, slot_t slot_mask, source_t own_source) {
         meta.source_bit = source_bit;
         meta.all_sources = all_sources;
         meta.expected_weight = weight;
-        meta.slot = slot_base + (hdr.agg.chunk & slot_mask);
+        meta.slot = slot_base |+| (hdr.agg.chunk & slot_mask);
         meta.own_source = own_source;
     }
 
