@@ -7,11 +7,13 @@ import pytest
 from p4src.constants import LANES, Flag, Outcome
 from tests.packet.program import (
     CHILD,
-    LANE_MAX,
-    LANE_MIN,
     WORKERS,
     BluetreeSwitch,
     Job,
+)
+from tests.packet.program_frames import (
+    LANE_MAX,
+    LANE_MIN,
     contribution,
     lanes,
     sum_to_parent,

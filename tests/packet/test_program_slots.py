@@ -16,6 +16,8 @@ from tests.packet.program import (
     WORKERS,
     BluetreeSwitch,
     Job,
+)
+from tests.packet.program_frames import (
     contribution,
     lanes,
     sum_to_parent,
