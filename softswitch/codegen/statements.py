@@ -6,7 +6,7 @@ from itertools import pairwise
 from softswitch import ir
 from softswitch.codegen.calculations import Calculations
 from softswitch.codegen.expressions import Code, Expressions
-from softswitch.codegen.layout import Layout
+from softswitch.codegen.layout import Layout, walk
 from softswitch.codegen.writer import Writer
 
 DROP_PORT = 511
@@ -104,7 +104,8 @@ class Statements:
     def statement(self, step: ir.Statement) -> None:
         match step:
             case ir.Assign():
-                if self._is_live(step.target):
+                # reading ahead has an effect even if nothing reads the result: it may be too short
+                if self._is_live(step.target) or _reads_ahead(step.value):
                     self.store(step.target, self.expr.code(step.value))
             case ir.RegisterRead():
                 self._register_read(step)
@@ -354,6 +355,10 @@ class Statements:
             self._copy(elements[left], elements[right])
         for i in fresh:
             self.out.line(f"{self.layout.valid(elements[i])} = False")
+
+
+def _reads_ahead(value: ir.Expr) -> bool:
+    return any(isinstance(node, ir.Lookahead) for node in walk(value))
 
 
 __all__ = ["DROP_PORT", "Statements"]
