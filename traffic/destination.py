@@ -336,7 +336,7 @@ class Destination:
             self._answered_at[chunk] = now
         if chunk in self._overflowed:
             flags |= _OVERFLOW
-        with_sum = config.op is Op.ALLREDUCE
+        with_sum = config.op == Op.ALLREDUCE
         self._answers += 1
         return self._encoder.encode(
             Message(

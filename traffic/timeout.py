@@ -1,68 +1,75 @@
 """The adaptive retransmission timeout of RFC 6298, in integer nanoseconds.
 
-Two things differ from TCP. An answer to a chunk waits for the slowest of many workers, so its time
-has a longer tail than a round trip: the timeout is never less than twice the smoothed time. And one
-lost message makes every worker of the job send again, so that unambiguous answers can be rare:
-keeping a doubled timeout until the next of them (Karn) would let it grow without need. An ambiguous
-answer still tells an upper bound, the time since the first transmission. Until the next sample the
-timeout is at least twice the least such bound: long enough to time a path that was slower than
-expected, and never longer than the losses call for.
+An answer to a chunk waits for the slowest of many workers, and for any message of theirs that was
+lost. That changes two things against TCP:
+
+* An answer that was held up by another worker's loss says nothing of the path. Taken as a sample it
+  would raise this worker's timeout, which holds the others up, which raises theirs: each waits for
+  all, and all timeouts climb to the maximum. So a sample above twice the least of the last
+  `HORIZON` is left out, and the timeout is at least twice the smoothed time to make up for it.
+* One lost message makes many workers send again, so that unambiguous answers (Karn) may be rare.
+  An ambiguous answer still bounds the time: by how long ago the first transmission was. While the
+  last `HORIZON` answers are all ambiguous, the timeout is a quarter above the least such bound:
+  enough to time a path slower than expected, without the doubling that Karn's rule would keep.
 """
+
+from collections import deque
+
+HORIZON = 64
 
 
 class RetransmissionTimer:
     """Estimates how long an answer takes: smoothed time, its variation, and the timeout of both."""
 
     __slots__ = (
-        "_bound",
+        "_base",
         "_initial",
         "_max",
         "_max_doublings",
         "_min",
-        "_samples",
+        "_recent",
         "_srtt",
+        "_timed",
         "_var",
     )
 
     def __init__(self, initial: int, minimum: int, maximum: int, max_doublings: int) -> None:
         self._initial = initial
+        self._base = initial
         self._min = minimum
         self._max = maximum
         self._max_doublings = max_doublings
         self._srtt = 0
         self._var = 0
-        self._samples = 0
-        self._bound: int | None = None
-
-    @property
-    def samples(self) -> int:
-        """How many answers have been timed."""
-        return self._samples
+        self._timed = False
+        # (how long an answer took at most, whether that is only a bound)
+        self._recent: deque[tuple[int, bool]] = deque(maxlen=HORIZON)
 
     @property
     def smoothed(self) -> int | None:
         """SRTT of RFC 6298, None before the first sample."""
-        return self._srtt if self._samples else None
+        return self._srtt if self._timed else None
 
-    def sample(self, elapsed: int) -> None:
-        """An answer to something sent once only (Karn's rule is the caller's) took `elapsed`."""
-        if self._samples == 0:
-            self._srtt = elapsed
-            self._var = elapsed // 2
-        else:
-            self._var += (abs(self._srtt - elapsed) - self._var) // 4
-            self._srtt += (elapsed - self._srtt) // 8
-        self._samples += 1
-        self._bound = None
-
-    def bound(self, elapsed: int) -> None:
-        """An answer to something sent more than once came `elapsed` after the first time."""
-        if self._bound is None or elapsed < self._bound:
-            self._bound = elapsed
+    def answered(self, elapsed: int, *, unambiguous: bool) -> None:
+        """An answer came `elapsed` after the first transmission, which was the only one or not."""
+        self._recent.append((elapsed, not unambiguous))
+        least = min(self._recent)[0]
+        if unambiguous and elapsed <= 2 * least:
+            self._take(elapsed)
+        self._base = self._srtt + max(self._srtt, 4 * self._var) if self._timed else self._initial
+        if not unambiguous and all(is_bound for _, is_bound in self._recent):
+            self._base = max(self._base, least + least // 4)
 
     def timeout(self, doublings: int = 0) -> int:
         """Time to wait for an answer to a transmission that `doublings` others went before."""
-        base = self._srtt + max(self._srtt, 4 * self._var) if self._samples else self._initial
-        if self._bound is not None:
-            base = max(base, 2 * self._bound)
-        return min(self._max, max(self._min, base) << min(doublings, self._max_doublings))
+        base = max(self._min, self._base)
+        return min(self._max, base << min(doublings, self._max_doublings))
+
+    def _take(self, elapsed: int) -> None:
+        if self._timed:
+            self._var += (abs(self._srtt - elapsed) - self._var) // 4
+            self._srtt += (elapsed - self._srtt) // 8
+        else:
+            self._srtt = elapsed
+            self._var = elapsed // 2
+            self._timed = True

@@ -15,8 +15,6 @@ chunks in flight share a slot, in any pool of a power of two that holds the wind
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -35,98 +33,22 @@ from traffic.message import (
     ip_bytes,
 )
 from traffic.timeout import RetransmissionTimer
+from traffic.worker_config import ChunkFailure, WorkerConfig, WorkerCounters
 
-_MILLISECOND = 1_000_000
 _RESENT = Flag.RESENT.value
 _DIRECT = Flag.DIRECT.value
 _OVERFLOW = Flag.OVERFLOW.value
 _ANSWER = {Op.REDUCE: Kind.ACK.value, Op.ALLREDUCE: Kind.RESULT.value}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerConfig:
-    """What a worker is told. `workers` is the number in the job; times are in nanoseconds.
-
-    A chunk is sent at most `max_tries` times; the `direct_after`-th retransmission is the last that
-    blue switches may absorb. A timeout is doubled at most `max_doublings` times. A job that goes
-    on with further tensors numbers their chunks on: `first_chunk` is the first of this one.
-    """
-
-    name: str
-    job: int
-    epoch: int
-    source: int
-    rank: int
-    workers: int
-    mac: str
-    ip: str
-    udp_port: int
-    gateway_mac: str
-    destination_ip: str
-    group_ip: str
-    window: int
-    op: Op
-    first_chunk: int = 0
-    initial_timeout: int = 100 * _MILLISECOND
-    min_timeout: int = 1 * _MILLISECOND
-    max_timeout: int = 2000 * _MILLISECOND
-    max_doublings: int = 3
-    direct_after: int = 3
-    max_tries: int = 200
-
-    def __post_init__(self) -> None:
-        for name, bits in (("job", 16), ("source", 16), ("epoch", 32)):
-            value = getattr(self, name)
-            if not 0 < value < 1 << bits:
-                raise ConfigError(f"worker {self.name}: {name} is {value}: 1 to {2**bits - 1}")
-        for name in ("workers", "window", "initial_timeout", "min_timeout", "max_tries"):
-            if getattr(self, name) < 1:
-                raise ConfigError(
-                    f"worker {self.name}: {name} is {getattr(self, name)}: at least 1"
-                )
-        if not 0 <= self.rank < self.workers:
-            raise ConfigError(
-                f"worker {self.name}: rank is {self.rank}: 0 to {self.workers - 1}, "
-                f"as the job has {self.workers} workers"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkFailure:
-    """A chunk that a worker gave up."""
-
-    worker: str
-    job: int
-    chunk: int
-    tries: int
-
-    def __str__(self) -> str:
-        return (
-            f"worker {self.worker}: chunk {self.chunk} of job {self.job} was sent {self.tries} "
-            "times and never answered: look for a dead link, switch or worker"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerCounters:
-    """Frames of a worker. Every frame it received is either in `answered` or in `ignored`."""
-
-    sent: int = 0
-    resent: int = 0
-    direct: int = 0
-    answered: int = 0
-    ignored: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-
-
 class _Pending:
     """A chunk in flight."""
 
-    __slots__ = ("deadline", "first_sent", "samples_before", "tries")
+    __slots__ = ("deadline", "first_sent", "tries")
 
-    def __init__(self, now: int, timer: RetransmissionTimer) -> None:
+    def __init__(self, now: int, timeout: int) -> None:
         self.first_sent = now
-        self.deadline = now + timer.timeout()
-        self.samples_before = timer.samples
+        self.deadline = now + timeout
         self.tries = 1
 
 
@@ -173,7 +95,7 @@ class Worker:
         self._overflowed: set[int] = set()
         self._sent = self._resent = self._direct = 0
         self._ignored: Counter[str] = Counter()
-        with_results = config.op is Op.ALLREDUCE
+        with_results = config.op == Op.ALLREDUCE
         self._results = np.zeros(values.shape if with_results else (0, self._lanes), dtype=np.int32)
 
     @property
@@ -321,10 +243,7 @@ class Worker:
     def _answered(self, message: Message, now: int) -> list[bytes]:
         chunk = message.chunk - self.config.first_chunk
         entry = self._pending.pop(chunk)
-        if entry.tries == 1:
-            self._timer.sample(now - entry.first_sent)
-        elif self._timer.samples == entry.samples_before:
-            self._timer.bound(now - entry.first_sent)
+        self._timer.answered(now - entry.first_sent, unambiguous=entry.tries == 1)
         if message.flags & _OVERFLOW:
             self._overflowed.add(chunk)
         if message.lanes:
@@ -343,7 +262,7 @@ class Worker:
         )
 
     def _first(self, chunk: int, now: int) -> bytes:
-        entry = _Pending(now, self._timer)
+        entry = _Pending(now, self._timer.timeout())
         self._pending[chunk] = entry
         self._sent_once[chunk] = 1
         self._sent += 1
@@ -353,13 +272,23 @@ class Worker:
     def _again(self, chunk: int, now: int) -> bytes:
         entry = self._pending[chunk]
         direct = entry.tries > self.config.direct_after
-        entry.deadline = now + self._timer.timeout(entry.tries)
+        is_slow = entry.tries >= self.config.slow_after
+        wait = self.config.max_timeout if is_slow else self._timer.timeout(entry.tries)
+        entry.deadline = now + wait + self._spread(wait, chunk, entry.tries)
         # After a change of epoch tries is 0, yet an answer may be one to an earlier transmission.
         entry.tries = max(entry.tries + 1, 2)
         heapq.heappush(self._deadlines, (entry.deadline, chunk))
         self._resent += 1
         self._direct += direct
         return self._frame(chunk, _RESENT | _DIRECT if direct else _RESENT)
+
+    def _spread(self, wait: int, chunk: int, tries: int) -> int:
+        """Up to a quarter of a wait, differing by worker, chunk and try but always the same.
+
+        Workers whose messages were lost together in a full queue would else meet there again.
+        """
+        mixed = self.config.source * 0x9E3779B1 + chunk * 0x85EBCA77 + tries * 0xC2B2AE3D
+        return wait * (mixed & 0xFFFFFFFF) >> 34
 
     def _frame(self, chunk: int, flags: int) -> bytes:
         config = self.config
@@ -386,3 +315,6 @@ class Worker:
         )
         self._pending.clear()
         self._deadlines.clear()
+
+
+__all__ = ["ChunkFailure", "Worker", "WorkerConfig", "WorkerCounters"]

@@ -1,5 +1,6 @@
 """A worker sends each chunk until it is answered, and never more than its window."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -170,9 +171,9 @@ def test_any_bytes_are_counted_and_ignored() -> None:
 
 
 def test_an_unanswered_chunk_is_sent_again_marked_then_direct() -> None:
-    w = worker(0, 2, chunks=1, initial_timeout=10, min_timeout=1, max_doublings=2, direct_after=2)
+    w = worker(0, 2, chunks=1, initial_timeout=100, min_timeout=1, max_doublings=2, direct_after=2)
     w.start(0)
-    sent_at, flags = [], []
+    sent_at, flags = [0], []
     for _ in range(5):
         due = w.next_deadline
         assert due is not None
@@ -181,7 +182,10 @@ def test_an_unanswered_chunk_is_sent_again_marked_then_direct() -> None:
         assert chunks_of(frames) == [0]
         sent_at.append(due)
         flags += flags_of(frames)
-    assert sent_at == [10, 30, 70, 110, 150]
+    assert sent_at[1] == 100
+    # The others wait up to a quarter longer, so that workers do not stay in step.
+    for wait, (earlier, later) in zip((200, 400, 400, 400), pairwise(sent_at[1:]), strict=True):
+        assert wait <= later - earlier <= wait + wait // 4
     assert flags == [RESENT, RESENT, RESENT | DIRECT, RESENT | DIRECT, RESENT | DIRECT]
     counters = w.counters
     assert (counters.sent, counters.resent, counters.direct) == (1, 5, 3)
@@ -191,9 +195,11 @@ def test_only_what_is_due_is_sent_again() -> None:
     w = worker(0, 2, chunks=3, window=2, initial_timeout=100, min_timeout=100)
     w.start(0)
     w.receive(answer(w.config, 0), 50)
+    assert w.next_deadline == 100
     assert chunks_of(w.tick(100)) == [1]
     assert w.next_deadline == 50 + 150
-    assert w.tick(150) == []
+    assert w.tick(199) == []
+    assert chunks_of(w.tick(200)) == [2]
 
 
 def test_timeout_adapts_and_karns_rule_holds() -> None:
@@ -202,14 +208,51 @@ def test_timeout_adapts_and_karns_rule_holds() -> None:
     w.receive(answer(w.config, 0), 400)
     assert w.timeout == 400 + 4 * 200
     # Chunk 1 leaves at 400, is sent again, and answered at once: no sample, as nobody can know
-    # which of the two was answered. It took 1201 at most, so the timeout is twice that.
+    # which of the two was answered.
     due = w.next_deadline
     assert due == 400 + 1200
     w.tick(due)
     w.receive(answer(w.config, 1), due + 1)
-    assert w.timeout == 2 * 1201
+    assert w.timeout == 400 + 4 * 200
     w.receive(answer(w.config, 2), due + 1 + 400)
     assert w.timeout == 400 + 4 * 150
+
+
+def test_a_chunk_sent_often_waits_the_longest_time() -> None:
+    w = worker(
+        0,
+        2,
+        chunks=1,
+        initial_timeout=10,
+        min_timeout=1,
+        max_timeout=999,
+        max_doublings=1,
+        slow_after=3,
+    )
+    w.start(0)
+    sent_at = [0]
+    for _ in range(4):
+        due = w.next_deadline
+        assert due is not None
+        w.tick(due)
+        sent_at.append(due)
+    waits = [later - earlier for earlier, later in pairwise(sent_at)]
+    assert waits[0] == 10
+    assert 20 <= waits[1] <= 25
+    assert 20 <= waits[2] <= 25
+    assert 999 <= waits[3] <= 999 + 250
+
+
+def test_workers_and_chunks_that_fail_together_do_not_stay_in_step() -> None:
+    due: set[int] = set()
+    for rank in range(8):
+        w = worker(rank, 8, chunks=8, window=8, initial_timeout=10**6, min_timeout=1)
+        w.start(0)
+        assert len(w.tick(10**6)) == 8
+        while (deadline := w.next_deadline) is not None and deadline < 10**7:
+            due.add(deadline)
+            w.receive(answer(w.config, decode_frame(w.tick(deadline)[0]).chunk), deadline)
+    assert len(due) > 60
 
 
 def test_a_path_slower_than_the_first_timeout_is_learned() -> None:
