@@ -82,6 +82,7 @@ def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchP
 
     Raises CompileError where a blue switch would sum more sources than the program has bits for.
     """
+    below = network.topology.overlay.tree.subtree_loads()
     entries: dict[str, list[TableEntry]] = {name: [] for name in network.topology.switches}
     groups: dict[str, list[MulticastGroup]] = {name: [] for name in network.topology.switches}
     for name, routes in ipv4_routes(network).items():
@@ -91,10 +92,11 @@ def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchP
         for v, name in enumerate(network.topology.overlay.names):
             if not heard[v]:
                 continue
-            entries[name].extend(_membership(network, plan, v))
+            children = [c for c in network.topology.overlay.tree.children[v] if below[c] > 0]
+            entries[name].extend(_membership(network, plan, v, children))
             if v in plan.blue:
                 entries[name].extend(_blue_sources(network, plan, v, heard[v]))
-            groups[name].append(_group(network, plan, v))
+            groups[name].append(_group(network, plan, v, children))
     return tuple(
         SwitchProgram(name, tuple(entries[name]), tuple(groups[name]))
         for name in network.topology.switches
@@ -150,17 +152,13 @@ def destination_sources(network: Network, blue: frozenset[int]) -> Mapping[int, 
 
 
 def _own(network: Network, v: int) -> tuple[Host, ...]:
-    return network.workers_at(network.topology.overlay.names[v])
+    return network.workers_at[network.topology.overlay.names[v]]
 
 
-def _populated_children(network: Network, v: int) -> Iterator[int]:
-    tree = network.topology.overlay.tree
-    below = tree.subtree_loads()
-    return (child for child in tree.children[v] if below[child] > 0)
-
-
-def _membership(network: Network, plan: JobPlan, v: int) -> Iterator[TableEntry]:
-    """What switch `v` needs to carry the job, whatever its colour."""
+def _membership(
+    network: Network, plan: JobPlan, v: int, children: Sequence[int]
+) -> Iterator[TableEntry]:
+    """What switch `v` needs to carry the job, whatever its colour; `children` have workers."""
     job = {"job": plan.job}
     for host in _own(network, v):
         port = {"ingress_port": host.port}
@@ -172,7 +170,7 @@ def _membership(network: Network, plan: JobPlan, v: int) -> Iterator[TableEntry]
             "to_host",
             {"mac": host.mac, "addr": host.ip, "udp_port": host.udp_port},
         )
-    for child in _populated_children(network, v):
+    for child in children:
         lowest, highest = network.interval[child]
         yield TableEntry.of(
             "registered_sources",
@@ -223,7 +221,7 @@ def _blue_sources(
         )
 
 
-def _group(network: Network, plan: JobPlan, v: int) -> MulticastGroup:
+def _group(network: Network, plan: JobPlan, v: int, children: Sequence[int]) -> MulticastGroup:
     ports = [host.port for host in _own(network, v)]
-    ports += [network.child_port[child] for child in _populated_children(network, v)]
+    ports += [network.child_port[child] for child in children]
     return MulticastGroup(plan.job, tuple((port, 1) for port in ports))

@@ -85,9 +85,9 @@ def show_links(console: Console, measurement: Measurement, blue: set[str]) -> No
 
 
 def show_training(console: Console, training: Training) -> None:
-    """Accuracy by round, and the same gradients under every strategy."""
+    """Accuracy by training epoch, and the same gradients under every strategy."""
     for i, accuracy in enumerate(training.accuracy, start=1):
-        console.print(f"round {i:2d}: {accuracy:7.2%} of the held-out images")
+        console.print(f"training epoch {i:2d}: {accuracy:7.2%} of the held-out images right")
     same = (
         "[green]bit for bit the weights of the same training without a network[/]"
         if training.identical

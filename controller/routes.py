@@ -17,20 +17,19 @@ def ipv4_routes(network: Network) -> dict[str, list[TableEntry]]:
     comes first among the topology's switches is taken.
     """
     next_hops = _next_hops(network)
-    routes: dict[str, list[TableEntry]] = {}
-    for switch in network.topology.switches:
-        local = [
-            _route((host.ip, 32), host.port, host.mac)
-            for host in (*network.workers, network.destination)
-            if host.switch == switch
-        ]
-        routes[switch] = local + list(_remote(network, switch, next_hops[switch]))
+    port_to = _ports(network)
+    routes: dict[str, list[TableEntry]] = {name: [] for name in network.topology.switches}
+    for host in (*network.workers, network.destination):
+        routes[host.switch].append(_route((host.ip, 32), host.port, host.mac))
+    for switch, hops in next_hops.items():
+        routes[switch].extend(_remote(network, switch, hops, port_to))
     return routes
 
 
-def _remote(network: Network, switch: str, hops: dict[str, str]) -> Iterator[TableEntry]:
+def _remote(
+    network: Network, switch: str, hops: dict[str, str], port_to: dict[tuple[str, str], int]
+) -> Iterator[TableEntry]:
     """Routes out of `switch`; `hops` maps a switch with hosts to the neighbour on the way."""
-    port_to = _ports(network)
     if not hops:
         return
     by_use = Counter(hops.values())

@@ -21,7 +21,7 @@ from controller.planning import Plan, plan
 from controller.running import RunOptions, RunResult, StrategyRow, Training
 from controller.testbed import FabricTestbed, FailurePoint, JobOutcome, Values
 from p4src.constants import LANES
-from topologies.fabric.build import Conditions
+from topologies.fabric.build import MAX_SWITCHES, Conditions
 from topologies.network import Network, wire
 from traffic.endpoint import Op
 from traffic.workloads import DigitsTraining, exact_sums, synthetic, train_without_network
@@ -218,6 +218,12 @@ def _draw(planned: Plan, congestion: Mapping[str, Fraction], path: Path) -> None
 
 
 def _wired(planned: Plan) -> Network:
+    switches = len(planned.topology.switches)
+    if switches > MAX_SWITCHES:
+        raise BadInputError(
+            f"{planned.topology.name}: {switches} switches; the fabric brings up at most "
+            f"{MAX_SWITCHES}, so run a smaller network (planning has no such limit)"
+        )
     network = wire(planned.topology)
     if not network.workers:
         raise BadInputError(f"{planned.topology.name}: has no workers; give it some with --workers")

@@ -11,9 +11,10 @@ follow the same order: the workers of one switch share an IPv4 prefix of their o
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 from topologies.topology import Topology
 
@@ -89,6 +90,8 @@ class Network:
             subtree; the lowest is the switch's own.
         parent_port: for overlay switch v, its port towards the parent (the root: destination).
         child_port: for overlay switch v > 0, the port of its parent that leads to it.
+        workers_at: the workers of every overlay switch, by its name.
+        device_id: the P4Runtime device id of every physical switch, from 1, by its name.
     """
 
     topology: Topology
@@ -100,17 +103,12 @@ class Network:
     parent_port: tuple[int, ...]
     child_port: tuple[int, ...]
 
-    def workers_at(self, switch: str) -> tuple[Host, ...]:
-        """The workers on a switch, by rank."""
-        return tuple(host for host in self.workers if host.switch == switch)
-
-    def device_id(self, switch: str) -> int:
-        """The P4Runtime device id of a switch, from 1."""
-        return self.topology.switches.index(switch) + 1
+    workers_at: Mapping[str, tuple[Host, ...]]
+    device_id: Mapping[str, int]
 
     def switch_mac(self, switch: str) -> int:
         """The MAC address by which neighbours address a switch."""
-        return _SWITCH_MAC + self.device_id(switch)
+        return _SWITCH_MAC + self.device_id[switch]
 
 
 def mac_text(mac: int) -> str:
@@ -167,7 +165,16 @@ def wire(topology: Topology) -> Network:
             0,
             *(port_between[up, name] for name, up in zip(names[1:], above, strict=True)),
         ),
+        workers_at=MappingProxyType(_by_switch(names, workers)),
+        device_id=MappingProxyType({name: i for i, name in enumerate(topology.switches, start=1)}),
     )
+
+
+def _by_switch(names: tuple[str, ...], workers: tuple[Host, ...]) -> dict[str, tuple[Host, ...]]:
+    gathered: dict[str, list[Host]] = {name: [] for name in names}
+    for host in workers:
+        gathered[host.switch].append(host)
+    return {name: tuple(hosts) for name, hosts in gathered.items()}
 
 
 class _PortAllocator:

@@ -37,6 +37,8 @@ WRITE_BATCH = 200
 """Updates a Write. The status of a refused batch is metadata of about 50 bytes an update and, when
 all are refused, 200: it has to stay under MAX_METADATA."""
 
+CLOSE_DEADLINE_S = 2.0
+
 MAX_METADATA = 64 * 1024
 MAX_MESSAGE = 64 * 1024 * 1024
 
@@ -113,15 +115,25 @@ class Session:
         self._listener = asyncio.create_task(self._listen())
 
     async def close(self) -> None:
-        """End the stream, and with it the right to write. Does nothing when it is closed."""
-        if self._listener is not None:
-            self._listener.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._listener
-            self._listener = None
-        if self._stream is not None:
-            self._stream.cancel()
-            self._stream = None
+        """End the stream, and with it the right to write. Does nothing when it is closed.
+
+        It waits, CLOSE_DEADLINE_S at most, until the switch has let go of the session: the next
+        controller may then bid with the same election id.
+        """
+        stream, self._stream = self._stream, None
+        listener, self._listener = self._listener, None
+        if stream is None:
+            return
+        # A read that is cancelled ends the whole call at once, so the listener is left to read on.
+        with suppress(TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            async with asyncio.timeout(CLOSE_DEADLINE_S):
+                await stream.done_writing()
+                if listener is not None:
+                    await listener
+                else:
+                    while await stream.read() is not grpc.aio.EOF:
+                        pass
+        stream.cancel()
 
     async def running_cookie(self) -> int | None:
         """Return the cookie of the running pipeline, or None when none runs or it has none."""
@@ -234,10 +246,11 @@ class Session:
 
     async def _next_arbitration(self) -> p4r.MasterArbitrationUpdate:
         """Return the next arbitration update; other messages before it are passed over."""
-        if self._stream is None:
+        stream = self._stream
+        if stream is None:
             raise SwitchUnreachableError(self.name, "the session is closed")
         while True:
-            message = await self._stream.read()
+            message = await stream.read()
             if not isinstance(message, p4r.StreamMessageResponse):
                 raise SwitchUnreachableError(
                     self.name, f"the switch at {self.where.address} ended the session"

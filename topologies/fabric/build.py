@@ -18,6 +18,8 @@ from topologies.network import Network
 SLOWEST_LINK_BPS = 100_000_000
 HOST_LINK_BPS = 10_000_000_000
 LINK_DELAY_NS = 1_000
+MAX_SWITCHES = 2_048
+"""The largest network that one process simulates in reasonable time (about 1 MiB a switch)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,9 @@ def build_fabric(
     for host in (*network.workers, network.destination):
         fabric.add_host(host.name, agents[host.name])
     bps = link_rates(network)
-    names = network.topology.overlay.names
+    to_parent = dict(zip(network.topology.overlay.names, network.parent_port, strict=True))
     for link in network.links:
-        v = names.index(link.lower) if link.lower in names else None
-        on_tree = v is not None and network.parent_port[v] == link.lower_port
+        on_tree = to_parent.get(link.lower) == link.lower_port
         fabric.connect(
             (link.lower, link.lower_port),
             (link.upper, link.upper_port),
@@ -70,7 +71,7 @@ def build_fabric(
 
 
 def link_rates(network: Network) -> dict[str, int]:
-    """Bits a second of each overlay switch's link to its parent (of the root: to the destination)."""
+    """Bits a second of each overlay switch's link to its parent, of the root's to the destination."""
     overlay = network.topology.overlay
     slowest: Fraction = min(overlay.tree.rate)
     return {
