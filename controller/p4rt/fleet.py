@@ -227,7 +227,6 @@ async def connect(
         await fleet.open()
         yield fleet
     finally:
-        for session in sessions.values():
-            await session.close()
+        await asyncio.gather(*(session.close() for session in sessions.values()))
         for channel in channels.values():
             await channel.close()

@@ -16,14 +16,33 @@ _Push = p4r.SetForwardingPipelineConfigRequest
 _Get = p4r.GetForwardingPipelineConfigRequest
 
 
+class ConfigPool:
+    """Lets devices that are pushed the same config, one after the other, keep one copy of it.
+
+    A network's switches run one program: without this 255 devices would hold 255 copies.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[p4r.ForwardingPipelineConfig, PipelineInfo] | None = None
+
+    def read(
+        self, config: p4r.ForwardingPipelineConfig
+    ) -> tuple[p4r.ForwardingPipelineConfig, PipelineInfo]:
+        """Return an equal config to keep, and the index of its P4Info; raises RefusedError."""
+        if self._last is None or self._last[0] != config:
+            self._last = (config, PipelineInfo.read(config.p4info))
+        return self._last
+
+
 class Configuration:
     """What is saved, and what runs, on one device.
 
     The config message is kept as it came, for it has to be given back.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, pool: ConfigPool) -> None:
         self._device = device
+        self._pool = pool
         self._saved: p4r.ForwardingPipelineConfig | None = None
         self._committed: p4r.ForwardingPipelineConfig | None = None
         self._pipeline: Pipeline | None = None
@@ -53,8 +72,7 @@ class Configuration:
             case _Push.VERIFY:
                 self._verify(config)
             case _Push.VERIFY_AND_SAVE:
-                self._verify(config)
-                self._saved = config
+                self._saved, _ = self._verify(config)
             case _Push.VERIFY_AND_COMMIT:
                 self._commit(config)
             case _Push.COMMIT:
@@ -93,21 +111,24 @@ class Configuration:
             config.cookie.CopyFrom(committed.cookie)
         return config
 
-    def _verify(self, config: p4r.ForwardingPipelineConfig) -> PipelineInfo:
-        info = PipelineInfo.read(config.p4info)
+    def _verify(
+        self, config: p4r.ForwardingPipelineConfig
+    ) -> tuple[p4r.ForwardingPipelineConfig, PipelineInfo]:
+        """Return the config to keep and the index of its P4Info; raises RefusedError."""
+        kept, info = self._pool.read(config)
         try:
-            program = self._device.check_pipeline(config.p4_device_config)
+            program = self._device.check_pipeline(kept.p4_device_config)
         except SoftswitchError as error:
             raise refusal(error) from error
         agreement.check(info, program)
-        return info
+        return kept, info
 
     def _commit(self, config: p4r.ForwardingPipelineConfig) -> None:
-        info = self._verify(config)
+        kept, info = self._verify(config)
         try:
-            self._device.load_pipeline(config.p4_device_config)
+            self._device.load_pipeline(kept.p4_device_config)
         except SoftswitchError as error:
             raise refusal(error) from error
         self._saved = None
-        self._committed = config
+        self._committed = kept
         self._pipeline = Pipeline(info)

@@ -25,6 +25,9 @@ MAX_METADATA = 64 * 1024
 
 START_DEADLINE_S = 30.0
 
+STOP_GRACE_S = 1.0
+"""How long calls in flight may take to end before they are cancelled."""
+
 
 class ServerError(Exception):
     """The server cannot listen where it was told to; the text names the address."""
@@ -80,7 +83,8 @@ class P4RuntimeServer:
     async def stop(self) -> None:
         """End all streams and calls, and stop listening."""
         if self._server is not None:
-            await self._server.stop(grace=None)
+            self._servicer.end_streams()
+            await self._server.stop(grace=STOP_GRACE_S)
             self._server = None
 
     def packet_in(self, device_id: int, packet: bytes) -> None:

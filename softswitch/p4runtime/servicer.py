@@ -18,7 +18,7 @@ from finsy.proto import p4r, p4r_grpc, rpc_code
 from softswitch.device import Device
 from softswitch.p4runtime import reads, writes
 from softswitch.p4runtime.arbitration import Arbitration, Notice
-from softswitch.p4runtime.config import Configuration
+from softswitch.p4runtime.config import ConfigPool, Configuration
 from softswitch.p4runtime.status import (
     ERROR_SPACE,
     STATUS_DETAILS_KEY,
@@ -56,6 +56,7 @@ class Stream:
 
     def __init__(self) -> None:
         self.served: Served | None = None
+        self.ended_here = False
         self.outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
 
 
@@ -74,11 +75,13 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
 
     def __init__(self, devices: Iterable[Device], packet_out: PacketOut | None) -> None:
         self._served: dict[int, Served] = {}
+        pool = ConfigPool()
         for device in devices:
             if device.device_id in self._served:
                 raise ValueError(f"device id {device.device_id} is used twice; ids must differ")
-            self._served[device.device_id] = Served(device, Configuration(device))
+            self._served[device.device_id] = Served(device, Configuration(device, pool))
         self._packet_out = packet_out
+        self._streams: set[Stream] = set()
 
     # Unary calls
 
@@ -156,15 +159,18 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
     ) -> AsyncIterator[p4r.StreamMessageResponse]:
         """Hold one client's session: arbitration, packet-outs in, packet-ins and notices out."""
         stream = Stream()
+        self._streams.add(stream)
         receiver = asyncio.create_task(self._receive(stream, request_iterator))
         try:
             while (message := await stream.outbox.get()) is not None:
                 yield message
-            await receiver
+            if not stream.ended_here:
+                await receiver
         except RefusedError as refused:
             await context.abort(refused.code, refused.text)
         finally:
             receiver.cancel()
+            self._streams.discard(stream)
             if stream.served is not None:
                 _deliver(stream.served, stream.served.arbitration.leave(stream))
 
@@ -176,6 +182,12 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
             async for request in requests:
                 self._on_message(stream, request)
         finally:
+            stream.outbox.put_nowait(None)
+
+    def end_streams(self) -> None:
+        """End every stream in order, as a server does that shuts down."""
+        for stream in self._streams:
+            stream.ended_here = True
             stream.outbox.put_nowait(None)
 
     def packet_in(self, device_id: int, packet: bytes) -> None:

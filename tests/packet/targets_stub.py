@@ -35,7 +35,8 @@ class Stream:
         self._out: queue.Queue[p4r.StreamMessageRequest | None] = queue.Queue()
         self._in: queue.Queue[p4r.StreamMessageResponse | grpc.RpcError] = queue.Queue()
         self._call = stub.StreamChannel(iter(self._out.get, None))
-        threading.Thread(target=self._take, daemon=True).start()
+        self._taker = threading.Thread(target=self._take, daemon=True)
+        self._taker.start()
 
     def send(self, message: p4r.StreamMessageRequest) -> None:
         """Send one message."""
@@ -68,8 +69,9 @@ class Stream:
         return self.notice()
 
     def close(self) -> None:
-        """End the stream from this side, in order."""
+        """End the stream from this side, and wait until the switch has let go of it."""
         self._out.put(None)
+        self._taker.join(DEADLINE_S)
 
     def _take(self) -> None:
         try:

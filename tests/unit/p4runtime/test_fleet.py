@@ -81,7 +81,7 @@ def test_five_controllers_one_after_the_other_change_nothing(rack: Rack) -> None
         for where in rack.switches
     ]
     for restart in range(5):
-        with connect_blocking(rack.switches, probe(), election_id=restart + 1) as fleet:
+        with connect_blocking(rack.switches, probe(), election_id=ME) as fleet:
             fleet.push()
             written = fleet.reconcile(wanted)
             assert all(bool(updates) is (restart == 0) for updates in written.values())
