@@ -7,7 +7,6 @@ each. It shares the search over X with `smc` and nothing else, so each checks th
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 
 from controller.placement.budget import checked_budget
 from controller.placement.loads import Placement, loads
@@ -81,12 +80,13 @@ def _gather(tree: Tree, k: int, bound: Fraction) -> _Gathered:
         infinity,
     )
 
-    @cache
-    def most(rate: Fraction) -> int:  # b * tau(v) <= X, said of messages: b <= floor(X * w(v))
-        return bound.numerator * rate.numerator // (bound.denominator * rate.denominator)
-
+    # b * tau(v) <= X, said of messages: b <= floor(X * w(v)).
+    caps = [
+        bound.numerator * rate.numerator // (bound.denominator * rate.denominator)
+        for rate in tree.distinct_rates
+    ]
     for v in tree.order:
-        cap = most(tree.rate[v])
+        cap = caps[tree.rate_index[v]]
         # Mended (Eq. (5), line 22): a blue switch with nothing below it sends 0. And (Eq. (5),
         # lines 9 and 22): the link of a blue switch is held to X as well.
         one = min(1, below[v])

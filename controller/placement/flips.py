@@ -58,11 +58,11 @@ def fewest_blue(tree: Tree, bound: Fraction, budget: int) -> frozenset[int] | No
     None means that more than `budget` would be needed, or that no set at all is enough.
     """
     parent, available = tree.parent, tree.available
-    cap_of = {
-        rate: bound.numerator * rate.numerator // (bound.denominator * rate.denominator)
-        for rate in set(tree.rate)
-    }
-    caps = list(map(cap_of.__getitem__, tree.rate))
+    cap_of = [
+        bound.numerator * rate.numerator // (bound.denominator * rate.denominator)
+        for rate in tree.distinct_rates
+    ]
+    caps = [cap_of[index] for index in tree.rate_index]
     sent = list(tree.load)  # M(v), once the children of v have been seen
     inherited: dict[int, list[_Flip]] = {}  # of unavailable switches only; see below
     blue: list[int] = []

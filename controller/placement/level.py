@@ -9,8 +9,8 @@ from controller.placement.tree import Tree
 
 __all__ = ["level"]
 
-# The most messages of any link, by rate: the maximum congestion without a division a link.
-_Most = dict[Fraction, int]
+# The most messages of any link, by the index of its rate: one division a rate, not one a link.
+_Most = dict[int, int]
 
 
 def level(tree: Tree, k: int) -> Placement:
@@ -61,17 +61,17 @@ def _congestions(tree: Tree, levels: list[list[int]]) -> Iterator[Fraction]:
     carried = [0] * tree.n  # of record links: workers in their subtree above the level
     for depth, members in enumerate(levels):
         for v in bottoms[depth - 1] if depth else ():
-            _raise(settled, tree.rate[v], below[v])
+            _raise(settled, tree.rate_index[v], below[v])
         most: _Most = {}
         arriving: dict[int, int] = {}
         for u in members:
             sent = min(1, below[u]) if tree.available[u] else below[u]
-            _raise(most, tree.rate[u], sent)
+            _raise(most, tree.rate_index[u], sent)
             for r in _records_from(tree, record, tree.parent[u]):
                 arriving[r] = arriving.get(r, 0) + sent
         for r, sent in arriving.items():
-            _raise(most, tree.rate[r], sent + carried[r])
-        yield max(_maximum(most), _maximum(settled), red_below[depth + 1])
+            _raise(most, tree.rate_index[r], sent + carried[r])
+        yield max(_maximum(tree, most), _maximum(tree, settled), red_below[depth + 1])
         for u in members:
             if tree.load[u]:
                 for r in _records_from(tree, record, u):
@@ -111,16 +111,17 @@ def _suffix_maxima(tree: Tree, levels: list[list[int]], below: tuple[int, ...]) 
     for members in reversed(levels):
         most: _Most = {}
         for v in members:
-            _raise(most, tree.rate[v], below[v])
-        maxima.append(max(maxima[-1], _maximum(most)))
+            _raise(most, tree.rate_index[v], below[v])
+        maxima.append(max(maxima[-1], _maximum(tree, most)))
     maxima.reverse()
     return maxima
 
 
-def _raise(most: _Most, rate: Fraction, messages: int) -> None:
-    if messages > most.get(rate, -1):
-        most[rate] = messages
+def _raise(most: _Most, index: int, messages: int) -> None:
+    if messages > most.get(index, -1):
+        most[index] = messages
 
 
-def _maximum(most: _Most) -> Fraction:
-    return max((messages / rate for rate, messages in most.items()), default=Fraction(0))
+def _maximum(tree: Tree, most: _Most) -> Fraction:
+    rates = tree.distinct_rates
+    return max((messages / rates[i] for i, messages in most.items()), default=Fraction(0))

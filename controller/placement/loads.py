@@ -78,8 +78,13 @@ def message_counts(tree: Tree, blue: frozenset[int]) -> list[int]:
 
 def most_congested(tree: Tree, messages: Iterable[int]) -> Fraction:
     """The largest messages / rate: rationals are compared once a distinct rate, not once a link."""
-    most: dict[Fraction, int] = {}
-    for count, rate in zip(messages, tree.rate, strict=True):
-        if count > most.get(rate, -1):
-            most[rate] = count
-    return max(count / rate for rate, count in most.items())
+    most = [0] * len(tree.distinct_rates)
+    for index, count in zip(tree.rate_index, messages, strict=True):
+        if count > most[index]:
+            most[index] = count
+    # a/b > c/d is a d > c b: integers, since building and comparing Fractions is slow.
+    top, bottom = 0, 1
+    for rate, count in zip(tree.distinct_rates, most, strict=True):
+        if count * rate.denominator * bottom > top * rate.numerator:
+            top, bottom = count * rate.denominator, rate.numerator
+    return Fraction(top, bottom)

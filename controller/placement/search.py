@@ -41,11 +41,14 @@ def candidate_spans(tree: Tree) -> list[Span]:
     A link carries at most the workers below it, so a rate's span ends with the largest such
     number among its links.
     """
-    most: dict[Fraction, int] = {}
-    for rate, below in zip(tree.rate, tree.subtree_loads(), strict=True):
-        if below > most.get(rate, -1):
-            most[rate] = below
-    return [Span(w.numerator, w.denominator, 0, most[w]) for w in sorted(most)]
+    most = [0] * len(tree.distinct_rates)
+    for index, below in zip(tree.rate_index, tree.subtree_loads(), strict=True):
+        if below > most[index]:
+            most[index] = below
+    return [
+        Span(rate.numerator, rate.denominator, 0, last)
+        for rate, last in zip(tree.distinct_rates, most, strict=True)
+    ]
 
 
 def least_feasible(

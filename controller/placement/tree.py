@@ -72,6 +72,9 @@ class Tree:
         available: whether switch v may be blue (Lambda).
         children: the children of every switch, by rising index.
         order: every switch once, children before parents (post-order).
+        distinct_rates: every rate that occurs, once, by first occurrence.
+        rate_index: for every link, where its rate stands in distinct_rates. Hashing a Fraction is
+            slow, so the algorithms work once a distinct rate where they can.
     """
 
     parent: tuple[int, ...]
@@ -80,6 +83,8 @@ class Tree:
     available: tuple[bool, ...]
     children: tuple[tuple[int, ...], ...] = field(compare=False)
     order: tuple[int, ...] = field(compare=False)
+    distinct_rates: tuple[Fraction, ...] = field(compare=False)
+    rate_index: tuple[int, ...] = field(compare=False)
 
     def __init__(
         self,
@@ -109,11 +114,16 @@ class Tree:
         children = _children_of(parents)
         order = _post_order(parents, children)
         self._set("parent", parents)
-        self._set("rate", _checked(rate, "rate", _interning(as_rate)))
+        rates = _checked(rate, "rate", _interning(as_rate))
+        index: dict[Fraction, int] = {}
+        rate_index = tuple(index.setdefault(w, len(index)) for w in rates)
+        self._set("rate", rates)
         self._set("load", _checked(load, "load", _as_load))
         self._set("available", _checked(available, "available", _as_flag))
         self._set("children", children)
         self._set("order", order)
+        self._set("distinct_rates", tuple(index))
+        self._set("rate_index", rate_index)
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
