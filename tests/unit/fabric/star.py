@@ -26,16 +26,19 @@ MULTICAST_BIT = 1
 
 
 class Star:
-    """Sends frames for the destination to port 0, multicast to all others, the rest by address."""
+    """Copies multicast to every other port; sends the rest where its IPv4 address lives."""
 
-    def __init__(self, ports: dict[bytes, int]) -> None:
-        self._ports = ports
+    def __init__(self) -> None:
+        self._hosts: dict[bytes, tuple[int, bytes]] = {}
+
+    def add(self, port: int, ip: str, mac: str) -> None:
+        self._hosts[ip_bytes(ip)] = (port, mac_bytes(mac))
 
     def process(self, port: int, data: bytes, /) -> list[tuple[int, bytes]]:
         if data[0] & MULTICAST_BIT:
-            return [(out, data) for out in self._ports.values() if out != port]
-        out = self._ports.get(data[30:34])
-        return [] if out is None else [(out, data)]
+            return [(out, data) for out, _ in self._hosts.values() if out != port]
+        host = self._hosts.get(data[30:34])
+        return [] if host is None else [(host[0], host[1] + data[6:])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,34 +72,14 @@ def star(
     fabric.add_host(
         "d", Host("d", DESTINATION_MAC, DESTINATION_IP, [job.destination for job in made])
     )
-    ports = {ip_bytes(DESTINATION_IP): 0}
-    for rank in range(count):
-        config = worker_config(rank, count)
-        ports[ip_bytes(config.ip)] = rank + 1
-        endpoints = [job.workers[rank] for job in made]
-        fabric.add_host(f"w{rank}", Host(f"w{rank}", config.mac, config.ip, endpoints))
-    fabric.add_switch("s", _addressed(ports, count))
+    switch = Star()
+    switch.add(0, DESTINATION_IP, DESTINATION_MAC)
+    fabric.add_switch("s", switch)
     fabric.connect(("d", HOST_PORT), ("s", 0), spec)
     for rank in range(count):
+        config = worker_config(rank, count)
+        switch.add(rank + 1, config.ip, config.mac)
+        endpoints = [job.workers[rank] for job in made]
+        fabric.add_host(f"w{rank}", Host(f"w{rank}", config.mac, config.ip, endpoints))
         fabric.connect((f"w{rank}", HOST_PORT), ("s", rank + 1), spec)
     return fabric, made
-
-
-def _addressed(ports: dict[bytes, int], count: int) -> "Router":
-    macs = {0: mac_bytes(DESTINATION_MAC)}
-    macs |= {rank + 1: mac_bytes(worker_config(rank, count).mac) for rank in range(count)}
-    return Router(Star(ports), macs)
-
-
-class Router:
-    """Gives unicast frames the address of the next hop, as a router does."""
-
-    def __init__(self, inner: Star, macs: dict[int, bytes]) -> None:
-        self._inner = inner
-        self._macs = macs
-
-    def process(self, port: int, data: bytes, /) -> list[tuple[int, bytes]]:
-        return [
-            (out, frame if frame[0] & MULTICAST_BIT else self._macs[out] + frame[6:])
-            for out, frame in self._inner.process(port, data)
-        ]
