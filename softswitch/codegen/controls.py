@@ -6,7 +6,8 @@ then follows once. P4's controls are structured, so nothing is written twice exc
 """
 
 from softswitch import ir
-from softswitch.codegen.expressions import Code, literal
+from softswitch.codegen.code import Code
+from softswitch.codegen.expressions import literal
 from softswitch.codegen.layout import Layout
 from softswitch.codegen.statements import Statements
 from softswitch.codegen.writer import Writer

@@ -1,34 +1,16 @@
 """Expressions -> Python, with bounds, so that masks that change nothing are left out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from softswitch import ir
+from softswitch.codegen.code import Code
 from softswitch.codegen.layout import Layout
+from softswitch.codegen.sharing import Sharing
 from softswitch.codegen.writer import Writer
 
 _COMPARE = frozenset(["==", "!=", "<", "<=", ">", ">="])
 # no field is wider: bits beyond cannot reach a result
 _WIDEST = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """Python source of an expression and bounds of its value (None: unbounded)."""
-
-    text: str
-    low: int | None
-    high: int | None
-
-    def within(self, low: int, high: int) -> bool:
-        """True if the value surely lies in [low, high]."""
-        return (
-            self.low is not None and self.high is not None and self.low >= low and self.high <= high
-        )
-
-    @property
-    def is_bit(self) -> bool:
-        return self.within(0, 1)
 
 
 def literal(value: int) -> str:
@@ -52,6 +34,8 @@ class Expressions:
         self.layout = layout
         self.out = out
         self.params: list[Code] = []
+        # values of the action that is being translated, while there is one
+        self.sharing: Sharing | None = None
         # set by the parser: writes what reads the packet, and gives the variable that holds it
         self.peek: Callable[[ir.Lookahead], str] | None = None
 
@@ -77,6 +61,11 @@ class Expressions:
         return f"({code.text} & {literal(mask)})"
 
     def code(self, expr: ir.Expr) -> Code:
+        if self.sharing is not None and isinstance(expr, ir.Unary | ir.Binary | ir.Cast | ir.Mux):
+            return self.sharing.code(expr, self._plain, self.out)
+        return self._plain(expr)
+
+    def _plain(self, expr: ir.Expr) -> Code:
         match expr:
             case ir.Const(value=value):
                 return Code(literal(value), value, value)

@@ -1,49 +1,67 @@
 """Statements -> Python."""
 
-from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 
 from softswitch import ir
-from softswitch.codegen.calculations import Calculations
-from softswitch.codegen.expressions import Code, Expressions
-from softswitch.codegen.layout import Layout, walk
+from softswitch.codegen.code import Code
+from softswitch.codegen.headers import HeaderStatements
+from softswitch.codegen.layout import target_of, walk
+from softswitch.codegen.sharing import Sharing
 from softswitch.codegen.writer import Writer
 
 DROP_PORT = 511
+_WRITES_NO_FIELD = (
+    ir.RegisterWrite,
+    ir.Count,
+    ir.SendDigest,
+    ir.Clone,
+    ir.Resubmit,
+    ir.Recirculate,
+    ir.Truncate,
+    ir.Exit,
+    ir.Check,
+    ir.LogMessage,
+)
 
 
 class UnstructuredError(Exception):
     """Jumps of an action that are no nested ifs (a loop)."""
 
 
-class Statements:
+class Statements(HeaderStatements):
     """Translates statement lists in place: locals of the caller are the state.
 
     Locals of the surrounding function: ``n`` length of the packet as it came, ``x_exit`` set by
     ``exit``, and the requests ``clone``/``kept``, ``again``, ``digest``, ``cutoff``.
     """
 
-    def __init__(self, layout: Layout, out: Writer, where: str) -> None:
-        self.layout = layout
-        self.program = layout.program
-        self.out = out
-        self.where = where
-        self.expr = Expressions(layout, out)
-        self.calc = Calculations(layout, out)
-        self.tracks_length = False
-
     # --- actions --------------------------------------------------------------------------------
 
     def action(self, action: ir.Action, params: list[Code]) -> bool:
         """The body of an action; True if it may set ``x_exit``."""
         self.expr.params = params
-        mark = len(self.out.lines)
         try:
-            self._span(action.body, 0, len(action.body))
+            uses = self._count(action.body)
         except UnstructuredError:
-            del self.out.lines[mark:]
             self._machine(action.body)
+        else:
+            self.expr.sharing = Sharing(uses)
+            self._span(action.body, 0, len(action.body))
+            self.expr.sharing = None
         return any(isinstance(s, ir.Exit) for s in action.body)
+
+    def _count(self, body: tuple[ir.Statement, ...]) -> list[int]:
+        """How often each value of an action is used; UnstructuredError if it has a loop."""
+        out = self.out
+        self.out = self.expr.out = self.calc.out = Writer()
+        self.expr.sharing = Sharing(None)
+        try:
+            self._span(body, 0, len(body))
+            return self.expr.sharing.uses
+        finally:
+            self.expr.sharing = None
+            self.out = self.expr.out = self.calc.out = out
 
     def _span(self, body: tuple[ir.Statement, ...], start: int, stop: int) -> None:
         at = start
@@ -55,6 +73,9 @@ class Statements:
             if isinstance(step, ir.Jump):
                 if step.target != at + 1 and not (step.target == stop == at + 1):
                     raise UnstructuredError
+            elif isinstance(step, ir.RegisterRead):
+                at = self._register_reads(body, at, stop)
+                continue
             else:
                 self.statement(step)
             at += 1
@@ -71,12 +92,15 @@ class Statements:
             then_stop, end = other - 1, last.target
             if not other <= end <= stop:
                 raise UnstructuredError
-        with self.out.block(f"if {self.expr.condition(step.cond)}:"):
+        with self.out.block(f"if {self.expr.condition(step.cond)}:"), self._scope():
             self._span(body, at + 1, then_stop)
         if end > other:
-            with self.out.block("else:"):
+            with self.out.block("else:"), self._scope():
                 self._span(body, other, end)
         return end
+
+    def _scope(self) -> AbstractContextManager[None]:
+        return self.expr.sharing.branch() if self.expr.sharing is not None else nullcontext()
 
     def _machine(self, body: tuple[ir.Statement, ...]) -> None:
         """Loops: run from block to block, as the JSON's jumps say."""
@@ -102,23 +126,33 @@ class Statements:
     # --- one statement --------------------------------------------------------------------------
 
     def statement(self, step: ir.Statement) -> None:
+        """Write one statement that is no jump."""
+        self._statement(step)
+        if self.expr.sharing is not None:
+            target = target_of(step)
+            if isinstance(target, ir.FieldRef):
+                self.expr.sharing.wrote(target)
+            elif not isinstance(step, _WRITES_NO_FIELD):
+                self.expr.sharing.wrote_unknown()
+
+    def _statement(self, step: ir.Statement) -> None:
         match step:
             case ir.Assign():
                 # reading ahead has an effect even if nothing reads the result: it may be too short
                 if self._is_live(step.target) or _reads_ahead(step.value):
                     self.store(step.target, self.expr.code(step.value))
             case ir.RegisterRead():
-                self._register_read(step)
+                self._register_reads((step,), 0, 1)
             case ir.RegisterWrite():
                 self._register_write(step)
             case ir.Count():
-                self._count(step)
+                self._count_packet(step)
             case ir.MarkToDrop():
                 self._drop()
             case ir.SetValidity():
-                self.each(step.header, lambda name: self._validity(name, step.valid))
+                self.each(step.header, lambda name: self.validity(name, step.valid))
             case ir.AssignHeader():
-                self._assign_header(step)
+                self.assign_header(step)
             case ir.Exit():
                 self.out.line("x_exit = True")
             case _:
@@ -128,15 +162,15 @@ class Statements:
         out = self.out
         match step:
             case ir.AssignVarbit():
-                self._assign_varbit(step)
+                self.assign_varbit(step)
             case ir.AssignStack():
                 target, source = (self.program.stacks[s] for s in (step.target, step.source))
                 for left, right in zip(target.elements, source.elements, strict=True):
-                    self._copy(left, right)
+                    self.copy(left, right)
                 left, right = (self.layout.next_index(s) for s in (step.target, step.source))
                 out.line(f"{left} = {right}")
             case ir.ShiftStack():
-                self._shift_stack(step)
+                self.shift_stack(step)
             case ir.ExecuteMeter():
                 self._meter(step)
             case ir.Hash():
@@ -192,11 +226,6 @@ class Statements:
             self.out.line(f"{name} = {text}")
         self.touch(ref.header)
 
-    def touch(self, header: str) -> None:
-        """A header no longer equals its bytes in the packet."""
-        if not self.program.headers[header].metadata:
-            self.out.line(f"w_{self.layout.plans[header].ident} = True")
-
     def _guard(self, index: Code, size: int) -> tuple[str, str | None]:
         """A source of the index, and the test that it is in range (None: it always is)."""
         if index.within(0, size - 1):
@@ -209,16 +238,42 @@ class Statements:
             return text, f"{text} < {size}"
         return text, f"0 <= {text} < {size}"
 
-    def _register_read(self, step: ir.RegisterRead) -> None:
-        register = self.program.registers[step.register]
-        number = list(self.program.registers).index(step.register)
-        index, test = self._guard(self.expr.code(step.index), register.size)
-        code = Code(f"reg{number}[{index}]", 0, (1 << register.width) - 1)
-        if test is None:
-            self.store(step.target, code)
-            return
-        with self.out.block(f"if {test}:"):
-            self.store(step.target, code)
+    def _register_reads(self, body: tuple[ir.Statement, ...], at: int, stop: int) -> int:
+        """Reads that follow each other at the same index, under one test of it."""
+        first = body[at]
+        assert isinstance(first, ir.RegisterRead)
+        index, test = self._guard(
+            self.expr.code(first.index), self.program.registers[first.register].size
+        )
+        reads = [first]
+        inputs = set(walk(first.index))
+        while at + len(reads) < stop and first.target not in inputs:
+            step = body[at + len(reads)]
+            if not self._reads_alike(first, step) or reads[-1].target in inputs:
+                break
+            assert isinstance(step, ir.RegisterRead)
+            reads.append(step)
+        with self.out.block(f"if {test}:") if test is not None else nullcontext():
+            for step in reads:
+                number = list(self.program.registers).index(step.register)
+                high = (1 << self.program.registers[step.register].width) - 1
+                self.store(step.target, Code(f"reg{number}[{index}]", 0, high))
+        if self.expr.sharing is not None:
+            for step in reads:
+                if isinstance(step.target, ir.FieldRef):
+                    self.expr.sharing.wrote(step.target)
+                else:
+                    self.expr.sharing.wrote_unknown()
+        return at + len(reads)
+
+    def _reads_alike(self, first: ir.RegisterRead, step: ir.Statement) -> bool:
+        registers = self.program.registers
+        return (
+            isinstance(step, ir.RegisterRead)
+            and isinstance(step.target, ir.FieldRef)
+            and step.index == first.index
+            and registers[step.register].size == registers[first.register].size
+        )
 
     def _register_write(self, step: ir.RegisterWrite) -> None:
         register = self.program.registers[step.register]
@@ -228,7 +283,7 @@ class Statements:
         line = f"reg{number}[{index}] = {value}"
         self.out.line(line if test is None else f"if {test}: {line}")
 
-    def _count(self, step: ir.Count) -> None:
+    def _count_packet(self, step: ir.Count) -> None:
         counter = self.program.counters[step.counter]
         number = list(self.program.counters).index(step.counter)
         index, test = self._guard(self.expr.code(step.index), counter.size)
@@ -254,107 +309,6 @@ class Statements:
         self.out.line(f"{spec} = {DROP_PORT}")
         if group is not None:
             self.out.line(f"{group} = 0")
-
-    # --- whole headers --------------------------------------------------------------------------
-
-    def each(self, operand: ir.HeaderOperand, emit: Callable[[str], None]) -> None:
-        """`emit` for the header that an operand stands for; out of range does nothing."""
-        if isinstance(operand, ir.HeaderRef):
-            emit(operand.name)
-            return
-        index = self.out.temp()
-        self.out.line(f"{index} = {self.expr.value(operand.index)}")
-        for i, element in enumerate(self.program.stacks[operand.stack].elements):
-            with self.out.block(f"{'el' if i else ''}if {index} == {i}:"):
-                emit(element)
-
-    def _validity(self, name: str, valid: bool) -> None:
-        header = self.program.headers[name]
-        if header.metadata:
-            return
-        plan = self.layout.plans[name]
-        test = f"v_{plan.ident}"
-        with self.out.block(f"if not {test}:" if valid else f"if {test}:"):
-            self.out.line(f"{test} = {valid}")
-            if valid:
-                self._zero(name)
-            if self.tracks_length:
-                size = f"({plan.bits} + n_{plan.ident}) // 8" if plan.varbit else plan.bits // 8
-                self.out.line(f"plen {'+' if valid else '-'}= {size}")
-        if valid:
-            self.leave_union(name)
-
-    def _zero(self, name: str) -> None:
-        plan = self.layout.plans[name]
-        names = [text for _, text, _ in plan.locals]
-        if plan.raw:
-            names.append(f"r_{plan.ident}")
-        if plan.varbit:
-            names += [plan.varbit, f"n_{plan.ident}"]
-        if names:
-            self.out.line(" = ".join(names) + " = 0")
-        self.touch(name)
-
-    def leave_union(self, name: str) -> None:
-        """A header that becomes valid makes the other members of its union invalid."""
-        others = [m for m in self.program.headers[name].union if m != name]
-        if others:
-            self.out.line(" = ".join(self.layout.valid(m) for m in others) + " = False")
-
-    def _assign_header(self, step: ir.AssignHeader) -> None:
-        source = step.source
-        self.each(
-            step.target, lambda left: self.each(source, lambda right: self._copy(left, right))
-        )
-
-    def _copy(self, target: str, source: str) -> None:
-        if target == source:
-            return
-        if self.program.headers[target].metadata:
-            for decl in self.program.headers[target].type.fields:
-                left, right = ir.FieldRef(target, decl.name), ir.FieldRef(source, decl.name)
-                if left in self.layout.read:
-                    self.out.line(f"{self.layout.field(left)} = {self.layout.field(right)}")
-            return
-        left_plan, right_plan = self.layout.plans[target], self.layout.plans[source]
-        self.out.line(f"v_{left_plan.ident} = v_{right_plan.ident}")
-        with self.out.block(f"if v_{right_plan.ident}:"):
-            pairs = [
-                (a, b)
-                for (_, a, _), (_, b, _) in zip(left_plan.locals, right_plan.locals, strict=True)
-            ]
-            if left_plan.raw:
-                pairs.append((f"r_{left_plan.ident}", f"r_{right_plan.ident}"))
-            if left_plan.varbit and right_plan.varbit:
-                pairs.append((left_plan.varbit, right_plan.varbit))
-                pairs.append((f"n_{left_plan.ident}", f"n_{right_plan.ident}"))
-            for a, b in pairs:
-                self.out.line(f"{a} = {b}")
-            self.touch(target)
-            self.leave_union(target)
-
-    def _assign_varbit(self, step: ir.AssignVarbit) -> None:
-        self.out.line(f"{self.layout.field(step.target)} = {self.layout.field(step.value)}")
-        left, right = (self.layout.length(r) for r in (step.target, step.value))
-        self.out.line(f"{left} = {right}")
-        self.touch(step.target.header)
-
-    def _shift_stack(self, step: ir.ShiftStack) -> None:
-        elements = self.program.stacks[step.stack].elements
-        size, count = len(elements), min(step.count, len(elements))
-        index = self.layout.next_index(step.stack)
-        if step.push:
-            moves = [(i, i - count) for i in range(size - 1, count - 1, -1)]
-            fresh = range(count)
-            self.out.line(f"{index} = min({index} + {count}, {size})")
-        else:
-            moves = [(i, i + count) for i in range(size - count)]
-            fresh = range(size - count, size)
-            self.out.line(f"{index} = max({index} - {count}, 0)")
-        for left, right in moves:
-            self._copy(elements[left], elements[right])
-        for i in fresh:
-            self.out.line(f"{self.layout.valid(elements[i])} = False")
 
 
 def _reads_ahead(value: ir.Expr) -> bool:
