@@ -71,7 +71,7 @@ def build_fabric(
 
 
 def link_rates(network: Network) -> dict[str, int]:
-    """Bits a second of each overlay switch's link to its parent, of the root's to the destination."""
+    """Bits a second of every overlay switch's link upward (of the root: to the destination)."""
     overlay = network.topology.overlay
     slowest: Fraction = min(overlay.tree.rate)
     return {
