@@ -14,7 +14,7 @@ from controller import run
 from controller.errors import BadInputError, RunFailedError
 from controller.placement import STRATEGIES, Tree
 from controller.planning import Plan, plan, plan_given
-from controller.running import Failure, RunOptions
+from controller.running import Failure, RunOptions, RunResult
 from controller.testbed import FabricTestbed
 from tests.unit.controller.trees import topology_of, trees
 from topologies import WorkloadOptions, parse
@@ -30,7 +30,7 @@ _SLOW = settings(
 )
 
 
-def _run(planned: Plan, **options: object) -> run.RunResult:
+def _run(planned: Plan, **options: object) -> RunResult:
     return run.run_synthetic(planned, RunOptions(**options), Console(quiet=True))  # type: ignore[arg-type]
 
 
