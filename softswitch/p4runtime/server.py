@@ -93,6 +93,10 @@ class P4RuntimeServer:
             raise ServerError("packet_in before start: the server has no event loop yet")
         self._loop.call_soon_threadsafe(self._servicer.packet_in, device_id, packet)
 
+    def packet_ins_dropped(self, device_id: int) -> int:
+        """Return how many packet-ins of a device were dropped since its primary was too slow."""
+        return self._servicer.packet_ins_dropped(device_id)
+
     async def __aenter__(self) -> P4RuntimeServer:
         await self.start()
         return self

@@ -208,6 +208,10 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         if message is not None:
             primary.outbox.put_nowait(p4r.StreamMessageResponse(packet=message))
 
+    def packet_ins_dropped(self, device_id: int) -> int:
+        """Return how many packet-ins of a device were dropped since its primary was too slow."""
+        return self._find(device_id).packet_ins_dropped
+
     def _on_message(self, stream: Stream, request: p4r.StreamMessageRequest) -> None:
         match request.WhichOneof("update"):
             case "arbitration":

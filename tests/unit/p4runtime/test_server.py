@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from controller.p4rt import Schema, SwitchAddress
 from controller.program import CloneSession, TableEntry
 from softswitch.device import Device
 from softswitch.p4runtime import P4RuntimeServer, ServerError, ServerThread
+from softswitch.p4runtime.servicer import PACKET_IN_QUEUE
 from tests.packet.targets import Program
 from tests.packet.targets_sentinels import probe
 from tests.packet.targets_stub import DEADLINE_S, StreamEndedError, StubClient
@@ -263,3 +265,25 @@ def test_a_taken_port_is_said() -> None:
 
 def _where(address: str) -> SwitchAddress:
     return SwitchAddress("s1", address, 1)
+
+
+def test_packet_ins_for_a_slow_client_are_dropped_and_counted(schema: Schema) -> None:
+    async def flood() -> int:
+        device = Device(device_id=1, cpu_port=510)
+        async with P4RuntimeServer([device]) as server:
+            where = _where(server.address)
+            client = await asyncio.to_thread(_primary, where, schema)
+            # All on the loop at once: the stream cannot send in between.
+            for _ in range(PACKET_IN_QUEUE + 10):
+                server.packet_in(1, bytes(2) + b"payload")
+            await asyncio.to_thread(client.close)
+            return server.packet_ins_dropped(1)
+
+    assert asyncio.run(flood()) == 10
+
+
+def _primary(where: SwitchAddress, schema: Schema) -> StubClient:
+    client = StubClient(where)
+    assert client.stream().become(ME) == (OK, ME)
+    push(client, ACTIONS.VERIFY_AND_COMMIT, schema.pipeline)
+    return client
