@@ -247,7 +247,7 @@ def test_a_graph_that_is_no_tree_is_refused(
 
 def test_a_graphml_node_twice_or_with_a_strange_key_is_told(tmp_path: Path) -> None:
     text = """<?xml version="1.0" encoding="UTF-8"?>
-<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<graphml>
   <key id="d0" for="node" attr.name="rate" attr.type="string"><default>1</default></key>
   <key id="d1" for="node" attr.name="worker" attr.type="int"/>
   <key id="d2" for="node" attr.name="workers" attr.type="string"/>
