@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml constraints.txt
 	              "(Debian: \`apt-get install python3-venv\` as root)" >&2; exit 3; }
 	@echo "setting up $(VENV): Python packages, about 600 MB on disk" >&2
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 run: $(STAMP) ## plan, install and run a Reduce of real gradients on a simulated fat-tree
@@ -68,7 +68,7 @@ system: ## Debian's packages for the tests over real links (as root; else says w
 	    echo "*** ABSENT:$$missing. Tests over real links are skipped;" \
 	         "on Debian \`make system\` as root installs them. ***" >&2; \
 	elif ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-	         apt-get install -qq -y --no-install-recommends $$missing; } >/dev/null; then \
+	         apt-get install -qq -y --no-install-recommends $$missing; } >/dev/null 2>&1; then \
 	    echo "*** apt-get could not install:$$missing. Tests over real links are skipped. ***" >&2; \
 	fi
 
