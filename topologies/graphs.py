@@ -162,8 +162,7 @@ def _records(graph: _Graph) -> tuple[list[SwitchRecord], list[str]]:
         place = f'edge "{source}" - "{target}"'
         missing = [end for end in (source, target) if end not in known]
         graph.problems += [
-            f'{place}: no node is called "{end}"{did_you_mean(end, list(known))}'
-            for end in missing
+            f'{place}: no node is called "{end}"{did_you_mean(end, list(known))}' for end in missing
         ]
         graph.problems += [
             f'{place}: unknown key "{key}"{did_you_mean(str(key), _EDGE_KEYS)}'
