@@ -49,7 +49,6 @@ CHANNEL_OPTIONS = (
 )
 
 _Reply = TypeVar("_Reply")
-_Responses = p4r.GetForwardingPipelineConfigRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,10 @@ class Session:
 
     async def running_cookie(self) -> int | None:
         """Return the cookie of the running pipeline, or None when none runs or it has none."""
-        request = _Responses(device_id=self.where.device_id, response_type=_Responses.COOKIE_ONLY)
+        request = p4r.GetForwardingPipelineConfigRequest(
+            device_id=self.where.device_id,
+            response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY,
+        )
         try:
             reply = await self._call(
                 "reading the pipeline's cookie", self._stub.GetForwardingPipelineConfig, request
@@ -189,11 +191,16 @@ class Session:
 
     async def read(self, requests: Iterable[p4r.Entity], what: str) -> list[p4r.Entity]:
         """Return the entities that the requests stand for; `what` names the read in errors."""
-        return await self._read(requests, what)
+        request = p4r.ReadRequest(device_id=self.where.device_id, entities=requests)
+        entities: list[p4r.Entity] = []
+        async with self._errors(what):
+            async for reply in self._stub.Read(request, timeout=self._deadline):
+                entities.extend(reply.entities)
+        return entities
 
     async def read_values(self, requests: Iterable[p4r.Entity], what: str) -> list[Entity]:
         """Return what the requests stand for as values of `controller.program`."""
-        return [self._schema.value(message) for message in await self._read(requests, what)]
+        return [self._schema.value(message) for message in await self.read(requests, what)]
 
     # How it is done
 
@@ -211,14 +218,6 @@ class Session:
         )
         async with self._errors("writing entries", batch=[update for update, _ in batch]):
             await self._stub.Write(request, timeout=self._deadline)
-
-    async def _read(self, requests: Iterable[p4r.Entity], what: str) -> list[p4r.Entity]:
-        request = p4r.ReadRequest(device_id=self.where.device_id, entities=requests)
-        entities: list[p4r.Entity] = []
-        async with self._errors(what):
-            async for reply in self._stub.Read(request, timeout=self._deadline):
-                entities.extend(reply.entities)
-        return entities
 
     async def _forget_replication(self) -> None:
         groups, sessions = p4r.Entity(), p4r.Entity()
