@@ -1,7 +1,8 @@
-"""Planning and compiling are pure: what they import, directly or not, cannot do I/O.
+"""Who may import what.
 
-Imports are read from the syntax trees and followed through the project's own modules; the same
-input then gives the same output, with no clock, chance or network to change it.
+Planning and compiling are pure: what they import, directly or not, cannot do I/O, so that the same
+input gives the same output. And packages depend on each other in one direction. Imports are read
+from the syntax trees, and for purity followed through the project's own modules.
 """
 
 import ast
@@ -26,6 +27,15 @@ PURE = (
     "controller.program",
     "controller.routes",
 )
+
+MAY_IMPORT = {
+    "p4src": (),
+    "softswitch": (),
+    "controller.placement": (),
+    "traffic": ("p4src",),
+    "topologies": ("controller.placement", "p4src"),
+}
+"""By package: the other packages of the project that it may know of."""
 
 
 def _file_of(module: str) -> Path | None:
@@ -98,3 +108,20 @@ def test_follows_imports_through_the_project() -> None:
 )
 def test_sees_every_form_of_import(source: str, package: str, expected: set[str]) -> None:
     assert set(_imports(source, package)) == expected
+
+
+def _is_in(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_knows_only_what_lies_below(package: str) -> None:
+    allowed = (package, *MAY_IMPORT[package])
+    strangers = set()
+    for path in (ROOT / package.replace(".", "/")).rglob("*.py"):
+        own = path.relative_to(ROOT).parent.as_posix().replace("/", ".")
+        for name in _imports(path.read_text(encoding="utf-8"), own):
+            # Contents of a module, such as `a.b.Class`, are no file of their own.
+            if _is_in(name, PACKAGES) and not _is_in(name, allowed) and _file_of(name):
+                strangers.add(f"{path.relative_to(ROOT).as_posix()} imports {name}")
+    assert not strangers
