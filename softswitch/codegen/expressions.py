@@ -180,7 +180,7 @@ class Expressions:
             return Code(text, None, None)
         if op == ">>":
             return Code(text, 0, left.high >> right.low)
-        if right.high > 4096:
+        if right.high + left.high.bit_length() > 2 * _WIDEST:
             return Code(text, 0, None)
         return Code(text, 0, left.high << right.high)
 
@@ -231,6 +231,8 @@ def _range(op: str, left: Code, right: Code) -> tuple[int | None, int | None]:
     if op == "-":
         return a - d, b - c
     if op == "*":
+        if max(abs(v) for v in (a, b, c, d)).bit_length() > _WIDEST:
+            return None, None
         products = (a * c, a * d, b * c, b * d)
         return min(products), max(products)
     if a >= 0 and c >= 0:

@@ -7,11 +7,11 @@ length in bits of its varbit field, ``s_`` next index of a stack.
 A field that nothing reads or writes has no local: it stays in ``r_``, or in the packet.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 
 from softswitch import ir
 from softswitch.codegen.writer import identifier
+from softswitch.ir import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +36,6 @@ class HeaderPlan:
     @property
     def bits(self) -> int:
         return self.header.type.fixed_bits
-
-
-def walk(node: object) -> Iterator[object]:
-    """`node` and everything in it."""
-    stack = [node]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, tuple):
-            stack.extend(item)
-        elif is_dataclass(item) and not isinstance(item, type):
-            yield item
-            stack.extend(getattr(item, f.name) for f in fields(item))
 
 
 def target_of(node: object) -> ir.LValue | None:

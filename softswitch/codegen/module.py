@@ -13,10 +13,11 @@ another pass go to ``S.later``.
 from softswitch import ir
 from softswitch.codegen.calculations import Calculations
 from softswitch.codegen.controls import ControlCode
-from softswitch.codegen.layout import Layout, walk
+from softswitch.codegen.layout import Layout
 from softswitch.codegen.parser import ParserCode
 from softswitch.codegen.statements import DROP_PORT
 from softswitch.codegen.writer import Writer
+from softswitch.ir import walk
 
 _INGRESS = "S, out, port, data, now, mode, kept"
 _EGRESS = "S, out, port, now, q, rid, itype, cutoff, n, plen, data, o"

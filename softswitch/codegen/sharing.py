@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 from softswitch import ir
 from softswitch.codegen.code import Code
-from softswitch.codegen.layout import walk
 from softswitch.codegen.writer import Writer
+from softswitch.ir import walk
 
 _Key = tuple[ir.Expr, tuple[int, ...]]
 _UNSHARED = (

@@ -6,9 +6,10 @@ from itertools import pairwise
 from softswitch import ir
 from softswitch.codegen.code import Code
 from softswitch.codegen.headers import HeaderStatements
-from softswitch.codegen.layout import target_of, walk
+from softswitch.codegen.layout import target_of
 from softswitch.codegen.sharing import Sharing
 from softswitch.codegen.writer import Writer
+from softswitch.ir import walk
 
 DROP_PORT = 511
 _WRITES_NO_FIELD = (

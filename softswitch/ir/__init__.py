@@ -94,6 +94,7 @@ from softswitch.ir.statements import (
     Statement,
     Truncate,
 )
+from softswitch.ir.walk import walk
 
 __all__ = [
     "Action",
@@ -176,4 +177,5 @@ __all__ = [
     "ValueSet",
     "ValueSetCase",
     "Verify",
+    "walk",
 ]

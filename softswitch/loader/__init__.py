@@ -9,7 +9,7 @@ import hashlib
 from softswitch import ir
 from softswitch.errors import InvalidPipeline
 from softswitch.loader.controls import load_actions, load_pipeline
-from softswitch.loader.names import Names
+from softswitch.loader.names import LARGEST, WIDEST, Names
 from softswitch.loader.node import Node, parse
 from softswitch.loader.packet import (
     load_calculations,
@@ -131,13 +131,13 @@ def _externs(
     root: Node, names: Names
 ) -> tuple[dict[str, ir.Register], dict[str, ir.Counter], dict[str, ir.Meter]]:
     registers = {
-        n.name(): ir.Register(n.name(), n.get("size").number(), n.get("bitwidth").number())
+        n.name(): ir.Register(n.name(), _size(n, "size", LARGEST), _size(n, "bitwidth", WIDEST))
         for n in root.items("register_arrays")
     }
     counters: dict[str, ir.Counter] = {}
     for node in root.items("counter_arrays"):
         direct = node.flag("is_direct", False)
-        size = 0 if direct else node.get("size").number()
+        size = 0 if direct else _size(node, "size", LARGEST)
         table = node.get("binding").text() if direct else None
         counters[node.name()] = ir.Counter(node.name(), size, table)
     meters: dict[str, ir.Meter] = {}
@@ -150,7 +150,7 @@ def _externs(
             )
         meters[node.name()] = ir.Meter(
             node.name(),
-            0 if direct else node.get("size").number(),
+            0 if direct else _size(node, "size", LARGEST),
             unit,
             node.get("binding").text() if direct else None,
             names.field(node.get("result_target")) if direct else None,
@@ -159,6 +159,13 @@ def _externs(
     names.counters.update(n for n, c in counters.items() if c.table is None)
     names.meters.update(n for n, m in meters.items() if m.table is None)
     return registers, counters, meters
+
+
+def _size(node: Node, key: str, most: int) -> int:
+    found = node.get(key)
+    if not 0 < found.number() <= most:
+        raise found.fail(f"1..{most}")
+    return found.number()
 
 
 def _lists(root: Node, names: Names) -> tuple[dict[int, ir.FieldList], dict[int, ir.LearnList]]:

@@ -1,8 +1,9 @@
 """Actions, tables and control flow of the JSON."""
 
 from softswitch import ir
+from softswitch.ir import walk
 from softswitch.loader.expressions import expression
-from softswitch.loader.names import VALID, Names
+from softswitch.loader.names import VALID, WIDEST, Names
 from softswitch.loader.node import Node
 from softswitch.loader.statements import statement
 
@@ -24,10 +25,20 @@ def load_actions(root: Node, names: Names) -> dict[int, ir.Action]:
             tuple(d.get("bitwidth").number() for d in data),
             body,
         )
-        for step in body:
-            if isinstance(step, ir.Jump | ir.JumpIfZero) and not 0 <= step.target <= len(body):
-                raise node.fail("a jump to a primitive of the action")
+        _check_body(node, found[number])
     return found
+
+
+def _check_body(node: Node, action: ir.Action) -> None:
+    if any(not 0 < width <= WIDEST for width in action.param_widths):
+        raise node.fail(f"parameters of 1..{WIDEST} bits")
+    for step in walk(action.body):
+        if isinstance(step, ir.Jump | ir.JumpIfZero) and not 0 <= step.target <= len(action.body):
+            raise node.fail("a jump to a primitive of the action")
+        if isinstance(step, ir.ParamRef) and not 0 <= step.index < len(action.param_names):
+            raise node.fail("a parameter of the action")
+        if isinstance(step, ir.Lookahead):
+            raise node.unsupported("lookahead outside the parser")
 
 
 def load_pipeline(
@@ -44,7 +55,10 @@ def load_pipeline(
     for item in node.items("tables"):
         nodes[item.name()] = _table(item.at(f"table '{item.name()}'"), names, actions, meters)
     for item in node.items("conditionals"):
-        cond = expression(item.get("expression").at(f"conditional '{item.name()}'"), names)
+        where = item.get("expression").at(f"conditional '{item.name()}'")
+        cond = expression(where, names)
+        if any(isinstance(n, ir.ParamRef | ir.Lookahead) for n in walk(cond)):
+            raise where.fail("an expression on fields")
         yes, no = (item.get(k).optional_text() for k in ("true_next", "false_next"))
         nodes[item.name()] = ir.Conditional(item.name(), cond, yes, no)
     for item in node.items("action_calls"):
@@ -117,7 +131,7 @@ def _table(
     next_by_action = {
         number: following.get(actions[number].name).optional_text() for number in ids if not by_hit
     }
-    entries = tuple(_const_entries(node, keys, actions, kind) if node.has("entries") else ())
+    entries = tuple(_const_entries(node, keys, actions, kind, ids) if node.has("entries") else ())
     return ir.Table(
         name=node.name(),
         kind=kind,
@@ -128,7 +142,7 @@ def _table(
         by_hit=by_hit,
         next_hit=hit,
         next_miss=miss,
-        default=_default(node, actions),
+        default=_default(node, actions, ids),
         const_entries=entries,
         is_const=node.has("entries"),
         has_counter=node.flag("with_counters", False),
@@ -159,28 +173,38 @@ def _key(node: Node, names: Names) -> ir.Key:
     return ir.Key(name, ref, width, kind, mask)
 
 
-def _default(node: Node, actions: dict[int, ir.Action]) -> ir.DefaultEntry | None:
+def _default(
+    node: Node, actions: dict[int, ir.Action], ids: tuple[int, ...]
+) -> ir.DefaultEntry | None:
     if not node.has("default_entry"):
         return None
     entry = node.get("default_entry").at(node.where)
     number = entry.get("action_id").number()
     params = tuple(d.hex() for d in entry.items("action_data"))
-    _check_params(entry, number, params, actions)
+    _check_params(entry, number, params, actions, ids)
     const_action = entry.flag("action_const", False)
     return ir.DefaultEntry(number, params, const_action, entry.flag("action_entry_const", False))
 
 
 def _check_params(
-    node: Node, number: int, params: tuple[int, ...], actions: dict[int, ir.Action]
+    node: Node,
+    number: int,
+    params: tuple[int, ...],
+    actions: dict[int, ir.Action],
+    allowed: tuple[int, ...],
 ) -> None:
-    if number not in actions:
-        raise node.get("action_id").fail("the id of an action")
+    if number not in allowed:
+        raise node.get("action_id").fail("the id of an action of the table")
     if len(params) != len(actions[number].param_names):
         raise node.fail(f"{len(actions[number].param_names)} action parameters")
 
 
 def _const_entries(
-    node: Node, keys: tuple[ir.Key, ...], actions: dict[int, ir.Action], kind: str
+    node: Node,
+    keys: tuple[ir.Key, ...],
+    actions: dict[int, ir.Action],
+    kind: str,
+    ids: tuple[int, ...],
 ) -> list[ir.ConstEntry]:
     raw: list[tuple[tuple[tuple[int, int], ...], int, tuple[int, ...], int]] = []
     for item in (e.at(node.where) for e in node.items("entries")):
@@ -191,7 +215,7 @@ def _const_entries(
         call = item.get("action_entry").at(node.where)
         params = tuple(d.hex() for d in call.items("action_data"))
         number = call.get("action_id").number()
-        _check_params(call, number, params, actions)
+        _check_params(call, number, params, actions, ids)
         priority = item.get("priority").number() if item.has("priority") else 1
         raw.append((matches, number, params, priority))
     # in the JSON a small number goes first, in P4Runtime a large one

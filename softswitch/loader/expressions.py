@@ -22,7 +22,7 @@ from softswitch.ir import (
     UnionValid,
     ValidRef,
 )
-from softswitch.loader.names import VALID, Names
+from softswitch.loader.names import VALID, WIDEST, Names
 from softswitch.loader.node import Node
 
 _ARITHMETIC = ("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^")
@@ -44,8 +44,11 @@ def expression(node: Node, names: Names) -> Expr:
         case "field":
             return _field(value, names)
         case "stack_field":
-            stack, member = value.pair()
-            return LastFieldRef(names.stack(stack).name, member.text())
+            owner, member = value.pair()
+            stack = names.stack(owner)
+            if all(f.name != member.text() for f in stack.type.fields):
+                raise member.fail(f"a field of header stack '{stack.name}'")
+            return LastFieldRef(stack.name, member.text())
         case "local" | "runtime_data":
             return ParamRef(value.number())
         case "lookahead":
@@ -81,7 +84,10 @@ def _operation(node: Node, names: Names) -> Expr:
     if op in _UNARY:
         return Unary(op, expression(right, names))
     if op in _CASTS:
-        return Cast(op, expression(node.get("left").at(node.where), names), _constant(right, names))
+        width = _constant(right, names)
+        if not 0 < width <= WIDEST:
+            raise node.fail(f"a cast to 1..{WIDEST} bits")
+        return Cast(op, expression(node.get("left").at(node.where), names), width)
     if op == "?":
         cond, left = (node.get(k).at(node.where) for k in ("cond", "left"))
         return Mux(expression(cond, names), expression(left, names), expression(right, names))

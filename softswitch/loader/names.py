@@ -6,6 +6,10 @@ from softswitch.ir import FieldDecl, FieldRef, Header, Stack
 from softswitch.loader.node import Node
 
 VALID = "$valid$"
+# the widest field or parameter, in bits
+WIDEST = 1 << 16
+# the most cells of an array
+LARGEST = 1 << 32
 
 
 @dataclass(slots=True)

@@ -2,13 +2,22 @@
 
 from softswitch import ir
 from softswitch.loader.expressions import expression
-from softswitch.loader.names import Names
+from softswitch.loader.names import WIDEST, Names
 from softswitch.loader.node import Node
 from softswitch.loader.statements import statement
 
 CHECKSUMS = ("csum16", "cksum16", "xor16", "xor32")
 CRCS = ("crc16", "crcCCITT", "crc32", "crc16_custom", "crc32_custom")
 ALGORITHMS = frozenset((*CHECKSUMS, *CRCS, "identity", "random"))
+_PARSER_OPS = {
+    "extract": 1,
+    "extract_VL": 2,
+    "set": 2,
+    "verify": 2,
+    "shift": 1,
+    "advance": 1,
+    "primitive": 1,
+}
 CORE_ERRORS = {
     "NoError": 0,
     "PacketTooShort": 1,
@@ -39,20 +48,31 @@ def load_headers(root: Node, names: Names) -> None:
             raise node.unsupported(f"header '{name}' of a width that is no multiple of 8 bits")
         names.headers[name] = ir.Header(name, types[type_name], metadata)
     for node in root.items("header_unions"):
-        members = tuple(by_id[i.number()] for i in node.get("header_ids").elements())
+        members = _instances(node, by_id)
         unions[node.name()] = members
         for member in members:
             old = names.headers[member]
             names.headers[member] = ir.Header(member, old.type, old.metadata, members)
     names.unions.update(unions)
     for node in root.items("header_stacks"):
-        elements = tuple(by_id[i.number()] for i in node.get("header_ids").elements())
+        elements = _instances(node, by_id)
         if not elements:
             raise node.fail("a stack with elements")
         header_type = names.headers[elements[0]].type
+        if any(names.headers[e].type != header_type or names.headers[e].metadata for e in elements):
+            raise node.fail("a stack of headers of one type")
         names.stacks[node.name()] = ir.Stack(node.name(), header_type, elements)
     for node in root.items("header_union_stacks"):
         raise node.at("program").unsupported(f"header union stack '{node.name()}'")
+
+
+def _instances(node: Node, by_id: dict[int, str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for item in node.get("header_ids").elements():
+        if item.number() not in by_id:
+            raise item.fail("the id of a header")
+        found.append(by_id[item.number()])
+    return tuple(found)
 
 
 def _header_type(node: Node) -> ir.HeaderType:
@@ -69,12 +89,14 @@ def _header_type(node: Node) -> ir.HeaderType:
                 raise item.unsupported("header with two varbit fields")
             fields.append(ir.FieldDecl(name, 0, False, True))
         else:
-            if width.number() <= 0:
-                raise width.fail("a width of at least 1")
+            if not 0 < width.number() <= WIDEST:
+                raise width.fail(f"a width of 1..{WIDEST} bits")
             fields.append(ir.FieldDecl(name, width.number(), signed))
             fixed += width.number()
     if any(f.varbit for f in fields):
         widest = node.get("max_length").number() * 8 - fixed
+        if not 0 < widest <= WIDEST:
+            raise node.get("max_length").fail("the most bytes that the header can have")
         fields = [ir.FieldDecl(f.name, widest, False, True) if f.varbit else f for f in fields]
     return ir.HeaderType(node.name(), tuple(fields))
 
@@ -167,8 +189,8 @@ def _case(item: Node, widths: tuple[int, ...], following: str | None) -> ir.Case
 def _parser_op(node: Node, names: Names) -> ir.ParserOp:
     op = node.get("op").text()
     args = [a.at(node.where) for a in node.items("parameters")]
-    if not args:
-        raise node.fail(f"parameters of parser operation '{op}'")
+    if len(args) != _PARSER_OPS.get(op, len(args)):
+        raise node.fail(f"{_PARSER_OPS[op]} parameters of parser operation '{op}'")
     match op:
         case "extract":
             return _extract(args[0], None, names)
@@ -218,6 +240,8 @@ def _calc_input(node: Node, names: Names) -> ir.CalcInput:
             return ir.CalcField(names.field(node.get("value").at(node.where)))
         case "hexstr":
             width = node.get("bitwidth").number()
+            if not 0 < width <= WIDEST:
+                raise node.get("bitwidth").fail(f"1..{WIDEST}")
             return ir.CalcConst(node.get("value").hex() & ((1 << width) - 1), width)
         case "header":
             return ir.CalcHeader(names.header(node.get("value").at(node.where)))
