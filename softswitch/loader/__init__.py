@@ -207,7 +207,7 @@ def _deparser(root: Node, names: Names) -> tuple[str, ...]:
         raise root.unsupported(f"number of deparsers {len(deparsers)}")
     for _ in deparsers[0].items("primitives"):
         raise root.unsupported("primitives in the deparser")
-    return tuple(names.header(h) for h in deparsers[0].items("order"))
+    return tuple(names.packet_header(h) for h in deparsers[0].items("order"))
 
 
 def _standard(root: Node, names: Names) -> dict[str, ir.FieldRef]:

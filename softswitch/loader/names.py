@@ -33,6 +33,13 @@ class Names:
             raise node.fail("the name of a header")
         return name
 
+    def packet_header(self, node: Node) -> str:
+        """Name of a declared header instance that is no metadata."""
+        name = self.header(node)
+        if self.headers[name].metadata:
+            raise node.fail("the name of a packet header")
+        return name
+
     def stack(self, node: Node) -> Stack:
         """A declared header stack."""
         name = node.text()

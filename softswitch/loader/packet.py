@@ -213,7 +213,7 @@ def _extract(node: Node, length: ir.Expr | None, names: Names) -> ir.ParserOp:
     kind = node.get("type").text()
     value = node.get("value").at(node.where)
     if kind == "regular":
-        return ir.Extract(names.header(value), length)
+        return ir.Extract(names.packet_header(value), length)
     if kind == "stack":
         return ir.ExtractNext(names.stack(value).name, length)
     raise node.unsupported(f"extraction to a '{kind}'")
@@ -244,7 +244,7 @@ def _calc_input(node: Node, names: Names) -> ir.CalcInput:
                 raise node.get("bitwidth").fail(f"1..{WIDEST}")
             return ir.CalcConst(node.get("value").hex() & ((1 << width) - 1), width)
         case "header":
-            return ir.CalcHeader(names.header(node.get("value").at(node.where)))
+            return ir.CalcHeader(names.packet_header(node.get("value").at(node.where)))
         case "payload":
             return ir.CalcPayload()
     raise node.unsupported(f"calculation input '{kind}'")

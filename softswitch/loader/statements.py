@@ -39,13 +39,23 @@ def _assign_varbit(args: _Args, names: Names) -> ir.Statement:
 
 
 def _assign_header(args: _Args, names: Names) -> ir.Statement:
-    return ir.AssignHeader(header_operand(args[0], names), header_operand(args[1], names))
+    target, source = (header_operand(a, names) for a in args)
+    if _type(target, names) != _type(source, names):
+        raise args[0].fail("headers of one type")
+    return ir.AssignHeader(target, source)
+
+
+def _type(operand: ir.HeaderOperand, names: Names) -> tuple[ir.HeaderType, bool]:
+    if isinstance(operand, ir.ElementRef):
+        return names.stacks[operand.stack].type, False
+    header = names.headers[operand.name]
+    return header.type, header.metadata
 
 
 def _assign_stack(args: _Args, names: Names) -> ir.Statement:
     target, source = (names.stack(_value(a)) for a in args)
-    if len(target.elements) != len(source.elements):
-        raise args[0].fail("stacks of the same size")
+    if len(target.elements) != len(source.elements) or target.type != source.type:
+        raise args[0].fail("stacks of the same size and type")
     return ir.AssignStack(target.name, source.name)
 
 

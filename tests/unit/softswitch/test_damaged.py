@@ -1,0 +1,70 @@
+"""Damaged pipelines: each is refused with a SoftswitchError, or runs; nothing else comes out."""
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from softswitch.device import Device
+from softswitch.errors import SoftswitchError
+from tests.unit.softswitch.programs import document
+
+Path = tuple[str | int, ...]
+ODD_VALUES: tuple[Any, ...] = (None, -1, 0, 1, 1 << 40, "", "x", [], {}, True, "0x1", 1.5)
+
+
+def paths(value: Any, path: Path = ()) -> Iterator[Path]:
+    """The place of everything in a JSON document, sources left out."""
+    yield path
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key != "source_info":
+                yield from paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from paths(inner, (*path, index))
+
+
+def at(value: Any, path: Path) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def damage(program: dict[str, Any], places: list[Path], draw: random.Random) -> None:
+    """Delete, replace or repeat one thing."""
+    place = draw.choice(places[1:])
+    owner, key = at(program, place[:-1]), place[-1]
+    choice = draw.randrange(4)
+    if choice == 0:
+        del owner[key]
+    elif choice == 1:
+        owner[key] = draw.choice(ODD_VALUES)
+    elif choice == 2:
+        owner[key] = copy.deepcopy(at(program, draw.choice(places)))
+    elif isinstance(owner, list):
+        owner.append(copy.deepcopy(owner[key]))
+
+
+@pytest.mark.parametrize("name", ["tables", "state", "copies", "parsing", "arithmetic"])
+def test_damaged_pipelines(name: str) -> None:
+    draw = random.Random(name)
+    intact = document(name)
+    places = list(paths(intact))
+    refused = 0
+    for _ in range(150):
+        program = copy.deepcopy(intact)
+        damage(program, places, draw)
+        device = Device()
+        try:
+            device.load_pipeline(json.dumps(program).encode())
+        except SoftswitchError as error:
+            assert "\n" not in str(error)
+            refused += 1
+            continue
+        for _ in range(5):
+            device.process(draw.choice([0, 510]), draw.randbytes(draw.randrange(40)))
+    assert refused > 20
