@@ -72,11 +72,14 @@ def compiler_version() -> str | None:
     """The version of p4c on PATH, such as "1.2.5.16", or None where there is none."""
     if shutil.which(COMPILER) is None:
         return None
-    shown = subprocess.run(
+    result = subprocess.run(
         [COMPILER, "--version"], capture_output=True, text=True, timeout=60, check=True
-    ).stdout
-    found = re.search(r"\d+(?:\.\d+)+", shown)
-    return found.group() if found else shown.strip()
+    )
+    # Some releases print it to stderr.
+    found = re.search(r"\d+(?:\.\d+)+", result.stdout + result.stderr)
+    if found is None:
+        raise ArtefactError(f"{COMPILER} --version does not say a version")
+    return found.group()
 
 
 def compile_program(

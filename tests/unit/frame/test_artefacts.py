@@ -1,5 +1,7 @@
 """The committed output of p4c belongs to the committed sources."""
 
+import json
+import re
 import shutil
 from pathlib import Path
 
@@ -64,3 +66,9 @@ def test_p4c_makes_the_committed_output() -> None:
     if shutil.which(artefacts.COMPILER) is None:
         pytest.skip(f"{artefacts.COMPILER} is absent: output is checked by its digests only")
     assert artefacts.recompiled_differences() == [], "run `make p4`"
+
+
+def test_manifest_names_the_compiler_that_was_used() -> None:
+    manifest = json.loads((artefacts.BUILD_DIR / artefacts.MANIFEST_NAME).read_text())
+    assert manifest["compiler"] == artefacts.COMPILER
+    assert re.fullmatch(r"\d+(\.\d+)+", manifest["version"])
