@@ -12,6 +12,7 @@ Pure algorithms: no I/O, no clock, no randomness. Indices are switches, index 0 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from controller.placement.arrays import TreeArrays, smc_arrays
 from controller.placement.baselines import all_blue, all_red, max_load, top
 from controller.placement.dynamic import smc_dp
 from controller.placement.errors import PlacementError
@@ -28,6 +29,7 @@ __all__ = [
     "PlacementError",
     "RateLike",
     "Tree",
+    "TreeArrays",
     "all_blue",
     "all_red",
     "as_rate",
@@ -36,6 +38,7 @@ __all__ = [
     "loads",
     "max_load",
     "smc",
+    "smc_arrays",
     "smc_dp",
     "top",
 ]

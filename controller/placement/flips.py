@@ -9,12 +9,16 @@ lower what the subtree sends, each at the price of one blue switch. docs/placeme
 from fractions import Fraction
 from heapq import heappop, heappush
 
+from controller.placement.arrays import arrays_of_tree, smc_arrays
 from controller.placement.budget import checked_budget
 from controller.placement.loads import Placement, message_counts, most_congested
 from controller.placement.search import candidate_spans, least_feasible
 from controller.placement.tree import Tree
 
-__all__ = ["fewest_blue", "smc"]
+__all__ = ["COMPILED_FROM", "fewest_blue", "smc"]
+
+COMPILED_FROM = 1 << 15
+"""From this many switches on `smc` is `smc_arrays`; below, loading a compiler does not pay."""
 
 # (-worth, switch): heapq serves the smallest, so the largest worth first, then the lowest index.
 _Flip = tuple[int, int]
@@ -23,16 +27,22 @@ _Flip = tuple[int, int]
 def smc(tree: Tree, k: int) -> Placement:
     """A placement of at most k blue switches with the least congestion there is (C-BIC, Eq. (2)).
 
-    Among all such placements it spends the fewest blue switches. The same input gives the same
-    set. A budget above the number of available switches is the same as that number.
+    Among all such placements it spends the fewest blue switches. Ties are settled by Theorem 2 of
+    docs/placement.md: the set is the one that the pass below finds at the optimum, taking the
+    flip with the larger worth, then the lower index, so it depends on the input alone. A budget
+    above the number of available switches is the same as that number.
 
     Cost: O(n log^2 n) a bound (O(n) where every switch is available), for about log2 of the
-    number of candidate congestions.
+    number of candidate congestions. Large trees take the compiled path of arrays.py, which gives
+    the same answer, unless their numbers need more than 64 bits.
 
     Raises:
         PlacementError: k is negative or not an integer.
     """
     budget = checked_budget(k)
+    arrays = arrays_of_tree(tree) if tree.n >= COMPILED_FROM else None
+    if arrays is not None:
+        return smc_arrays(arrays, budget)
     red: frozenset[int] = frozenset()
     everything = frozenset(v for v in range(tree.n) if tree.available[v])
     # No placement is worse than all-red, and none is better than all that is available.

@@ -1,5 +1,6 @@
 """Trees to place on: the paper's Fig. 1, and random ones that leave nothing regular."""
 
+import random
 from fractions import Fraction
 
 from hypothesis import strategies as st
@@ -42,3 +43,23 @@ def _relabelled(draw: st.DrawFn, tree: Tree) -> Tree:
         [tree.load[v] for v in old],
         [tree.available[v] for v in old],
     )
+
+
+def random_tree(rng: random.Random, n: int) -> Tree:
+    """A tree of n switches of a random shape: bushy, deep, star-like; all kinds of numbers."""
+    nearby = rng.choice([1, 2, 5, n])
+    parent = [-1, *(rng.randrange(max(0, v - nearby), v) for v in range(1, n))]
+    digits = rng.choice([1, 1, 2, 12])
+    share, idle = rng.choice([0.2, 0.6, 1.0]), rng.random() / 2
+    most = rng.choice([3, 40, 10**9])
+    kinds = [_rate(rng, digits) for _ in range(rng.choice([1, 3, n]))]
+    return Tree(
+        parent,
+        [rng.choice(kinds) for _ in range(n)],
+        [0 if rng.random() < idle else rng.randint(0, most) for _ in range(n)],
+        [rng.random() < share for _ in range(n)],
+    )
+
+
+def _rate(rng: random.Random, digits: int) -> Fraction:
+    return Fraction(rng.randint(1, 10**digits - 1), rng.randint(1, 10**digits - 1))
