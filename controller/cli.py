@@ -20,6 +20,7 @@ from rich.console import Console
 
 from controller import doctor as doctor_module
 from controller import render, report, run
+from controller.cli_evaluate import evaluate_command
 from controller.compile import CompileError
 from controller.errors import BadInputError, BluetreeError, CheckFailedError
 from controller.p4rt import SwitchError
@@ -230,6 +231,9 @@ def doctor_command(as_json: bool) -> None:
         _print_json(report.doctor_document(diagnosis))
     else:
         render.show_doctor(_stdout(), diagnosis)
+
+
+cli.add_command(evaluate_command)
 
 
 def _plan(topology: Topology, budget: int | None, strategy: str, blue: str | None) -> Plan:

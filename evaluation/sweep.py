@@ -1,5 +1,6 @@
 """Many cells, computed on all cores or on a Dask cluster; every result is kept as it comes."""
 
+import importlib
 import os
 import signal
 import threading
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from evaluation.corpus import Text, Words
 from evaluation.errors import MissingError
@@ -83,15 +84,17 @@ class DaskEngine:
     def compute(self, cells: Sequence[Cell], words: Path | None) -> Iterator[_Done]:
         """See Engine. Raises MissingError without Dask, scheduler, workers or equal code."""
         try:
-            from distributed import Client
-            from distributed import as_completed as dask_as_completed
+            # By name, since Dask is optional and has no types.
+            distributed: Any = importlib.import_module("distributed")
         except ImportError:
             raise MissingError(
                 "--engine dask: the package distributed is not installed; "
                 "install bluetree with the extra dask"
             ) from None
         try:
-            client = Client(self.scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)
+            client = distributed.Client(
+                self.scheduler, timeout=_CONNECT_SECONDS, set_as_default=False
+            )
         except (OSError, ValueError) as error:
             raise MissingError(
                 f"--scheduler {self.scheduler}: no Dask scheduler answers there: {error}"
@@ -105,7 +108,7 @@ class DaskEngine:
                 ): cell
                 for cell in cells
             }
-            for future in dask_as_completed(futures):
+            for future in distributed.as_completed(futures):
                 yield futures[future], future.result()
 
 

@@ -28,8 +28,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array
 
 from controller.placement.budget import checked_budget
 from controller.placement.errors import PlacementError
@@ -168,6 +166,10 @@ class _Program:
 
     def solve(self, seconds: float) -> tuple[list[frozenset[int]], float]:
         """The blue set of every workload, and a lower bound on X."""
+        # Here, since only this needs the solver and loading it takes most of a second.
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import coo_array
+
         rows, columns, factors = zip(*self._entries, strict=True)
         matrix = coo_array((factors, (rows, columns)), shape=(len(self._least), self._columns))
         integer = np.zeros(self._columns)
