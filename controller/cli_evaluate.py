@@ -136,7 +136,7 @@ def _evaluate(
         task = bar.add_task("evaluate", total=None)
 
         def progress(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=max(total, 1))
+            bar.update(task, completed=done if total else 1, total=total or 1)
 
         return evaluate(names, out, settings, text, engine, progress)
 

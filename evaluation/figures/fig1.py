@@ -6,7 +6,7 @@ from itertools import combinations
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
+from matplotlib.patches import FancyBboxPatch
 
 from controller.placement import STRATEGIES, Placement, Tree, loads, smc
 from evaluation.corpus import Text
@@ -96,7 +96,7 @@ def _optimal_sets(k: int) -> list[frozenset[int]]:
 
 
 def _picture(placed: dict[str, Placement]) -> Figure:
-    sheet = Sheet(1, 4, height=1.95, top=1.0)
+    sheet = Sheet(1, 4, height=2.5, top=1.0)
     sheet.title(
         "Two blue switches, placed by four strategies",
         "numbers on the links are their congestion, the largest in orange; workers in grey",
@@ -110,8 +110,7 @@ def _picture(placed: dict[str, Placement]) -> Figure:
 def _draw(ax: Axes, placement: Placement) -> None:
     ax.set_axis_off()
     ax.set_xlim(0, 4)
-    ax.set_ylim(0.15, 4.1)
-    ax.set_aspect("equal")
+    ax.set_ylim(0.3, 4.1)
     congestion = loads(EXAMPLE, placement.blue).link_congestion
     for v, (x, y) in _PLACE.items():
         above = _PLACE.get(EXAMPLE.parent[v], (2.0, 3.85))
@@ -136,19 +135,19 @@ def _draw(ax: Axes, placement: Placement) -> None:
             zorder=4,
         )
         colour = _BLUE if v in placement.blue else _RED
-        ax.add_patch(Circle((x, y), 0.26, facecolor=colour, edgecolor="white", zorder=3))
+        ax.scatter([x], [y], s=330, facecolor=colour, edgecolor="white", zorder=3)
         if EXAMPLE.load[v]:
-            _rack(ax, x, y - 0.62, EXAMPLE.load[v])
-    ax.add_patch(Rectangle((1.83, 3.8), 0.34, 0.24, facecolor=INK, zorder=3))
+            _rack(ax, x, y - 0.5, EXAMPLE.load[v])
+    ax.scatter([2.0], [3.92], s=110, marker="s", facecolor=INK, zorder=3)
     ax.text(2.28, 3.92, "destination", fontsize=7, color=MUTED, va="center")
 
 
 def _rack(ax: Axes, x: float, y: float, workers: int) -> None:
     ax.add_patch(
         FancyBboxPatch(
-            (x - 0.18, y - 0.15),
-            0.36,
-            0.3,
+            (x - 0.2, y - 0.12),
+            0.4,
+            0.24,
             boxstyle="round,pad=0,rounding_size=0.08",
             facecolor=_RACK,
             edgecolor="none",
