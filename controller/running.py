@@ -27,7 +27,6 @@ class RunOptions:
         window: chunks of a job in flight, a power of two.
         loss, duplicate, reorder: probabilities, for every frame on every link, each way.
         seed: of the values, and of what the links do to frames.
-        pcap: a file that receives every frame that the destination's link carries.
     """
 
     op: str = "reduce"

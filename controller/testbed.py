@@ -33,6 +33,7 @@ from topologies.network import CPU_PORT, Host, Network, ip_text, mac_text
 from traffic.destination import Destination, DestinationConfig
 from traffic.endpoint import Op
 from traffic.host import Host as HostAgent
+from traffic.icmp import Echo
 from traffic.message import ETHERNET_BYTES, HEADER_BYTES, LANE_BYTES, UDP_BYTES, group_ip, group_mac
 from traffic.worker import ChunkFailure, Worker, WorkerConfig
 
@@ -170,6 +171,18 @@ class FabricTestbed:
         self.fabric.run()
         report()
         return tuple(_outcome(destination, workers) for destination, workers in jobs)
+
+    def ping(self, sender: Host, receiver: Host, sequence: int) -> None:
+        """Let one host ping another, over the switches' ordinary IPv4 routes."""
+        gateway = mac_text(self.network.switch_mac(sender.switch))
+        frame = self._agents[sender.name].ping(
+            gateway, ip_text(receiver.ip), identifier=sender.source, sequence=sequence
+        )
+        self.fabric.send(sender.name, [frame])
+
+    def echo_replies(self, host: Host) -> tuple[Echo, ...]:
+        """The answers to a host's pings so far."""
+        return self._agents[host.name].echo_replies
 
     def link_counts(self) -> Mapping[str, LinkCount]:
         """Messages that each overlay switch has sent to its parent, over all jobs."""

@@ -168,3 +168,22 @@ def test_a_tree_without_workers_is_refused() -> None:
     tree = Tree(parent=[-1, 0], rate=[1, 1], load=[0, 0])
     with pytest.raises(BadInputError, match="has no workers"):
         _run(plan(topology_of(tree), 1, "smc"))
+
+
+@pytest.mark.parametrize(
+    "spec", ["fat-tree:k=4", "binary-tree:levels=4", "random-tree:n=15,seed=2"]
+)
+def test_every_host_pings_every_other(spec: str) -> None:
+    network = wire(parse(spec, WorkloadOptions()))
+    hosts = (*network.workers, network.destination)
+    with FabricTestbed(network, Conditions()) as testbed:
+        testbed.install([], window=1)
+        for sender in hosts:
+            for i, receiver in enumerate(hosts):
+                if receiver != sender:
+                    testbed.ping(sender, receiver, sequence=i)
+        testbed.fabric.run()
+        for sender in hosts:
+            assert len(testbed.echo_replies(sender)) == len(hosts) - 1
+        outcomes = testbed.outcome_counts()
+    assert {name for name, count in outcomes.items() if count} == {"ROUTED"}
