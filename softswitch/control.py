@@ -4,11 +4,14 @@ from softswitch import ir
 from softswitch.entries import (
     ActionCall,
     CounterData,
+    EntryAction,
     ExactMatch,
     LpmMatch,
     Match,
     MeterConfig,
+    OneShot,
     OptionalMatch,
+    ProfileMember,
     RangeMatch,
     TableEntry,
     TernaryMatch,
@@ -22,8 +25,9 @@ from softswitch.errors import (
     Unimplemented,
 )
 from softswitch.meters import Meter
+from softswitch.profiles import Choice, Profile
 from softswitch.state import State, initial_default, new_cell, prefix_mask
-from softswitch.tables import Cell, Pairs, Stored
+from softswitch.tables import IDLE_SINCE, TIMEOUT, Cell, Pairs, Stored, is_due
 
 
 class TableControl:
@@ -40,26 +44,40 @@ class TableControl:
         """Add an entry: AlreadyExists, ResourceExhausted, InvalidArgument, PermissionDenied."""
         table = self._table(entry.table, writable=True)
         pairs = self.pairs(table, entry.matches, entry.priority)
-        position, params = self._call(table, entry.action)
+        target, params = self._target(table, entry.action)
+        self._check_timeout(table, entry.idle_timeout_ns)
         runtime = self.state.tables[table.name]
         if (pairs, entry.priority) in runtime.entries:
             raise AlreadyExists(f"table '{table.name}': the entry is there already; modify it")
         if len(runtime.entries) >= table.size:
             raise ResourceExhausted(f"table '{table.name}' is full: {table.size} entries")
-        runtime.put(pairs, entry.priority, (position, params, new_cell(table)))
+        cell = new_cell(table)
+        self._set_timeout(cell, entry.idle_timeout_ns)
+        self._take(table, target)
+        runtime.put(pairs, entry.priority, (target, params, cell))
 
     def modify(self, entry: TableEntry) -> None:
         """Give an entry another action; its counter goes on. NotFound if it is not there."""
         table = self._table(entry.table, writable=True)
         pairs, old = self._find(table, entry.matches, entry.priority)
-        position, params = self._call(table, entry.action)
-        self.state.tables[table.name].put(pairs, entry.priority, (position, params, old[2]))
+        target, params = self._target(table, entry.action)
+        self._check_timeout(table, entry.idle_timeout_ns)
+        if (
+            old[2] is not None
+            and table.supports_timeout
+            and old[2][TIMEOUT] != entry.idle_timeout_ns
+        ):
+            self._set_timeout(old[2], entry.idle_timeout_ns)
+        self._take(table, target)
+        self.state.tables[table.name].put(pairs, entry.priority, (target, params, old[2]))
+        self._release(table, old[0])
 
     def delete(self, name: str, matches: tuple[Match, ...], priority: int) -> None:
         """Remove an entry; NotFound if it is not there."""
         table = self._table(name, writable=True)
-        pairs, _ = self._find(table, matches, priority)
+        pairs, old = self._find(table, matches, priority)
         self.state.tables[name].remove(pairs, priority)
+        self._release(table, old[0])
 
     def entries(self, name: str) -> tuple[TableEntry, ...]:
         """All entries of a table, oldest first."""
@@ -76,19 +94,104 @@ class TableControl:
     def _entry(self, table: ir.Table, pairs: Pairs, priority: int, stored: Stored) -> TableEntry:
         matches = tuple(_match(k, p) for k, p in zip(table.keys, pairs, strict=True))
         action = self._named(table, stored)
-        return TableEntry(table.name, matches, action, priority, table.is_const)
+        timeout = stored[2][TIMEOUT] if table.supports_timeout and stored[2] is not None else 0
+        assert isinstance(timeout, int)
+        return TableEntry(table.name, matches, action, priority, table.is_const, timeout)
 
-    def _named(self, table: ir.Table, stored: Stored) -> ActionCall:
-        action = self.program.actions[table.actions[stored[0]]]
-        return ActionCall(action.name, stored[1])
+    def _named(self, table: ir.Table, stored: Stored) -> EntryAction:
+        if isinstance(stored[0], Choice):
+            return stored[0].action
+        return self._plain_named(table, stored[0], stored[1] or ())
+
+    def _plain_named(self, table: ir.Table, position: int, params: tuple[int, ...]) -> ActionCall:
+        return ActionCall(self.program.actions[table.actions[position]].name, params)
+
+    # --- action profiles ------------------------------------------------------------------------
+
+    def _target(
+        self, table: ir.Table, action: EntryAction
+    ) -> tuple[int | Choice, tuple[int, ...] | None]:
+        """What a stored entry holds for `action`."""
+        if table.profile is not None:
+            if isinstance(action, OneShot):
+                for part in action.actions:
+                    self._call(table, part.action)
+            return self.state.profiles[table.profile].choice(action), None
+        if not isinstance(action, ActionCall):
+            raise InvalidArgument(f"table '{table.name}' has no action profile: name an action")
+        return self._call(table, action)
+
+    def _take(self, table: ir.Table, target: int | Choice) -> None:
+        if isinstance(target, Choice) and table.profile is not None:
+            self.state.profiles[table.profile].take(target)
+
+    def _release(self, table: ir.Table, target: int | Choice) -> None:
+        if isinstance(target, Choice) and table.profile is not None:
+            self.state.profiles[table.profile].release(target)
+
+    def profile(self, name: str) -> Profile:
+        """The contents of an action profile; NotFound."""
+        profile = self.state.profiles.get(name)
+        if profile is None:
+            raise NotFound(f"the program has no action profile '{name}'")
+        return profile
+
+    def check_member(self, member: ProfileMember) -> None:
+        """InvalidArgument unless a table of the profile has the member's action."""
+        self.profile(member.profile)
+        users = [t for t in self.program.tables.values() if t.profile == member.profile]
+        for table in users:
+            if any(self.program.actions[a].name == member.action.name for a in table.actions):
+                self._call(table, member.action)
+                return
+        raise InvalidArgument(
+            f"action profile '{member.profile}' has no action '{member.action.name}'"
+        )
+
+    # --- idle timeouts --------------------------------------------------------------------------
+
+    def _check_timeout(self, table: ir.Table, timeout_ns: int) -> None:
+        if timeout_ns < 0:
+            raise InvalidArgument(f"table '{table.name}': idle timeout {timeout_ns} is negative")
+        if timeout_ns and not table.supports_timeout:
+            raise InvalidArgument(f"table '{table.name}' does not support idle timeouts")
+
+    def _set_timeout(self, cell: Cell | None, timeout_ns: int) -> None:
+        if cell is not None and len(cell) > TIMEOUT:
+            cell[IDLE_SINCE] = self.state.clock()
+            cell[TIMEOUT] = timeout_ns
+
+    def idle_us(self, name: str, matches: tuple[Match, ...], priority: int) -> int:
+        """Microseconds since a packet last hit an entry, or since it was inserted."""
+        table = self._table(name)
+        if not table.supports_timeout:
+            raise InvalidArgument(f"table '{name}' does not support idle timeouts")
+        _, stored = self._find(table, matches, priority)
+        assert stored[2] is not None
+        since = stored[2][IDLE_SINCE]
+        assert isinstance(since, int)
+        return max(self.state.clock() - since, 0)
+
+    def expired(self, now_us: int) -> tuple[TableEntry, ...]:
+        """Entries that are idle for their timeout, each once a timeout."""
+        found: list[TableEntry] = []
+        for table in self.program.tables.values():
+            if not table.supports_timeout:
+                continue
+            for (pairs, priority), stored in list(self.state.tables[table.name].entries.items()):
+                cell = stored[2]
+                if cell is not None and is_due(cell, now_us):
+                    found.append(self._entry(table, pairs, priority, stored))
+        return tuple(found)
 
     # --- default entry --------------------------------------------------------------------------
 
     def default(self, name: str) -> ActionCall | None:
         """The default action in force."""
         table = self._table(name)
-        stored = self.state.defaults[self._numbers[name]]
-        return None if stored[0] < 0 else self._named(table, stored)
+        position, params, _ = self.state.defaults[self._numbers[name]]
+        assert isinstance(position, int)
+        return None if position < 0 else self._plain_named(table, position, params or ())
 
     def set_default(self, name: str, call: ActionCall) -> None:
         """Replace the default action; PermissionDenied if the program declares it const."""

@@ -19,6 +19,8 @@ from softswitch.entries import (
     Digest,
     Match,
     MeterConfig,
+    ProfileGroup,
+    ProfileMember,
     Replica,
     TableEntry,
 )
@@ -58,13 +60,24 @@ class Device:
     """A device; all errors are subclasses of `softswitch.errors.SoftswitchError`.
 
     `cpu_port`: the port of packet-ins and packet-outs. `queues`: priority queues a port; a
-    priority outside them drops the packet, as on bmv2.
+    priority outside them drops the packet, as on bmv2. `clock` gives the time in microseconds, on
+    the same clock as `now_us` of `process`, to writes; without it they take the time of the latest
+    packet or call of `age`.
     """
 
-    def __init__(self, device_id: int = 0, cpu_port: int | None = None, queues: int = 1) -> None:
+    def __init__(
+        self,
+        device_id: int = 0,
+        cpu_port: int | None = None,
+        queues: int = 1,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
         self.device_id = device_id
         self.cpu_port = cpu_port
         self.queues = queues
+        self.clock = clock
+        self.on_idle: Callable[[tuple[TableEntry, ...]], None] | None = None
+        """Called by `age` with the entries that it found idle, if there are any."""
         self._digest_sink: Callable[[Digest], None] | None = None
         self._groups: dict[int, tuple[tuple[int, int], ...]] = {}
         self._sessions: dict[int, tuple[tuple[tuple[int, int], ...], int]] = {}
@@ -111,6 +124,7 @@ class Device:
         compiled = compile_json(json_bytes)
         state = State(compiled.program, self._groups, self._sessions, self.queues)
         state.on_digest = self._digest_sink
+        state.time = self.clock
         self._pipeline = _Pipeline(compiled, state, TableControl(state))
 
     # --- tables ---------------------------------------------------------------------------------
@@ -120,7 +134,10 @@ class Device:
         self._now.tables.insert(entry)
 
     def modify_entry(self, entry: TableEntry) -> None:
-        """NotFound, InvalidArgument, PermissionDenied; the direct counter goes on."""
+        """NotFound, InvalidArgument, PermissionDenied; the direct counter goes on.
+
+        The time since the last hit goes on too, unless `idle_timeout_ns` changes.
+        """
         self._now.tables.modify(entry)
 
     def delete_entry(self, table: str, matches: tuple[Match, ...], priority: int = 0) -> None:
@@ -170,6 +187,70 @@ class Device:
     ) -> None:
         """Configure an entry's direct meter."""
         self._now.tables.set_meter(table, matches, priority, config)
+
+    # --- action profiles ------------------------------------------------------------------------
+    # `program.profiles` lists them, `program.tables[name].profile` tells a table's; whether a
+    # profile selects among groups tells `program.profiles[name].selector`.
+
+    def insert_member(self, member: ProfileMember) -> None:
+        """AlreadyExists, ResourceExhausted, InvalidArgument, NotFound (no such profile)."""
+        self._now.tables.check_member(member)
+        self._now.tables.profile(member.profile).insert_member(member.member, member.action)
+
+    def modify_member(self, member: ProfileMember) -> None:
+        """NotFound, InvalidArgument. All entries and groups with the member change at once."""
+        self._now.tables.check_member(member)
+        self._now.tables.profile(member.profile).modify_member(member.member, member.action)
+
+    def delete_member(self, profile: str, member: int) -> None:
+        """NotFound; FailedPrecondition while a group or an entry has it."""
+        self._now.tables.profile(profile).delete_member(member)
+
+    def read_members(self, profile: str) -> tuple[ProfileMember, ...]:
+        """All members, oldest first; those of one-shot sets have no id and are not among them."""
+        return self._now.tables.profile(profile).members()
+
+    def insert_group(self, group: ProfileGroup) -> None:
+        """AlreadyExists, InvalidArgument, NotFound (a member), ResourceExhausted (`max_size`).
+
+        A group may be empty; entries that refer to an empty group hit and do nothing.
+        """
+        self._now.tables.profile(group.profile).insert_group(group)
+
+    def modify_group(self, group: ProfileGroup) -> None:
+        """Replace the members of a group in one step; errors as `insert_group`, and NotFound."""
+        self._now.tables.profile(group.profile).modify_group(group)
+
+    def delete_group(self, profile: str, group: int) -> None:
+        """NotFound; FailedPrecondition while an entry has it. Its members stay."""
+        self._now.tables.profile(profile).delete_group(group)
+
+    def read_groups(self, profile: str) -> tuple[ProfileGroup, ...]:
+        """All groups, oldest first."""
+        return self._now.tables.profile(profile).groups()
+
+    # --- idle timeouts --------------------------------------------------------------------------
+
+    def idle_us(self, table: str, matches: tuple[Match, ...], priority: int = 0) -> int:
+        """Microseconds since a packet last hit an entry (since its insertion if none did).
+
+        InvalidArgument if the table does not support timeouts; NotFound.
+        """
+        return self._now.tables.idle_us(table, matches, priority)
+
+    def age(self, now_us: int) -> tuple[TableEntry, ...]:
+        """Entries without a hit for their `idle_timeout_ns`; also given to `on_idle`.
+
+        The entries stay in force. Each is reported again after every further timeout without a
+        hit. Call it regularly (bmv2 sweeps once a second), from the thread of `process`.
+        """
+        if self._pipeline is None:
+            return ()
+        self._pipeline.state.now_us = max(self._pipeline.state.now_us, now_us)
+        found = self._pipeline.tables.expired(now_us)
+        if found and self.on_idle is not None:
+            self.on_idle(found)
+        return found
 
     # --- indirect counters, meters, registers ---------------------------------------------------
 
@@ -239,13 +320,24 @@ class Device:
     # --- parser value sets ----------------------------------------------------------------------
 
     def set_value_set(self, name: str, members: frozenset[int]) -> None:
-        """Replace the members of a parser value set."""
+        """Replace the members of a parser value set, in one step.
+
+        A member of a set of several fields joins them, the first in the highest bits.
+        """
         if name not in self.program.value_sets:
             raise NotFound(f"the program has no parser value set '{name}'")
         number = list(self.program.value_sets).index(name)
-        known = self._now.state.value_sets
-        known[number].clear()
-        known[number].update(members)
+        width = self.program.value_sets[name].width
+        for member in members:
+            if not 0 <= member < 1 << width:
+                raise InvalidArgument(f"value set '{name}': {member} does not fit in {width} bits")
+        self._now.state.value_sets[number] = members
+
+    def value_set(self, name: str) -> frozenset[int]:
+        """The members of a parser value set."""
+        if name not in self.program.value_sets:
+            raise NotFound(f"the program has no parser value set '{name}'")
+        return self._now.state.value_sets[list(self.program.value_sets).index(name)]
 
     # --- replication ----------------------------------------------------------------------------
 
@@ -317,6 +409,7 @@ class Device:
         if pipeline is None:
             return out
         state = pipeline.state
+        state.now_us = now_us
         pipeline.compiled.ingress(state, out, port, data, now_us, 0, ())
         if state.later:
             passes = 0

@@ -61,18 +61,86 @@ class ActionCall:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberRef:
+    """The action of member `member` of the table's action profile."""
+
+    member: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRef:
+    """The action of one member of group `group`, chosen by the selector's hash."""
+
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedAction:
+    """One action of a one-shot set: it takes `weight` of the shares of the hash.
+
+    `watch_port` is kept for the reader; the switch does not watch ports.
+    """
+
+    action: ActionCall
+    weight: int = 1
+    watch_port: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class OneShot:
+    """A group of its own for one entry (P4Runtime, section 9.2.3 "One Shot Action Selector")."""
+
+    actions: tuple[WeightedAction, ...]
+
+
+EntryAction = ActionCall | MemberRef | GroupRef | OneShot
+"""An `ActionCall` in plain tables, one of the others in tables with an action profile."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableEntry:
     """One entry: a match per key of the table, in the order of its keys.
 
     `priority` is P4Runtime's: > 0 and larger wins in tables with a ternary, range or optional
     key, 0 elsewhere. Two entries are the same entry when matches and priority are equal.
+    `idle_timeout_ns` > 0 has the entry reported when no packet hit it for so long; only in tables
+    whose program says ``support_timeout``.
     """
 
     table: str
     matches: tuple[Match, ...]
-    action: ActionCall
+    action: EntryAction
     priority: int = 0
     is_const: bool = False
+    idle_timeout_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileMember:
+    """Member `member` of action profile `profile`."""
+
+    profile: str
+    member: int
+    action: ActionCall
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member in a group, with `weight` >= 1 shares of the hash; see `WeightedAction`."""
+
+    member: int
+    weight: int = 1
+    watch_port: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileGroup:
+    """Group `group` of action profile `profile`; the weights' sum is at most `max_size` if > 0."""
+
+    profile: str
+    group: int
+    members: tuple[GroupMember, ...] = ()
+    max_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

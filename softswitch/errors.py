@@ -33,7 +33,7 @@ class ResourceExhausted(SoftswitchError):
 
 
 class FailedPrecondition(SoftswitchError):
-    """No pipeline is loaded yet."""
+    """No pipeline is loaded yet, or an object is in use and cannot go."""
 
 
 class PermissionDenied(SoftswitchError):

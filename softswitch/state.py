@@ -7,6 +7,7 @@ from collections.abc import Callable, MutableMapping, MutableSequence
 from softswitch import ir
 from softswitch.entries import Digest
 from softswitch.meters import MeterArray
+from softswitch.profiles import Profile
 from softswitch.tables import Cell, RuntimeTable, Stored, runtime_table
 
 LOG = logging.getLogger("softswitch")
@@ -50,12 +51,20 @@ class State:
             name: runtime_table(table) for name, table in program.tables.items()
         }
         self.lookups = tuple(t.lookup for t in self.tables.values())
+        self.profiles = {name: Profile(p) for name, p in program.profiles.items()}
+        # per table, where its actions stand; members of a profile know their action by name
+        self.positions = tuple(
+            {program.actions[a].name: i for i, a in enumerate(t.actions)} if t.profile else {}
+            for t in program.tables.values()
+        )
+        self.now_us = 0
+        self.time: Callable[[], int] | None = None
         self.defaults: list[Stored] = [initial_default(t) for t in program.tables.values()]
         self.registers = tuple(cells(r.size) for r in program.registers.values())
         self.packets = tuple(cells(c.size) for c in program.counters.values())
         self.bytes = tuple(cells(c.size) for c in program.counters.values())
         self.meters = tuple(MeterArray(m.size, m.unit == "bytes") for m in program.meters.values())
-        self.value_sets: tuple[set[int], ...] = tuple(set() for _ in program.value_sets)
+        self.value_sets: list[frozenset[int]] = [frozenset() for _ in program.value_sets]
         self.later: deque[Job] = deque()
         self.on_digest: Callable[[Digest], None] | None = None
         for table in program.tables.values():
@@ -71,6 +80,10 @@ class State:
             known = self.tables[table.name]
             if (pairs, entry.priority) not in known.entries:
                 known.put(pairs, entry.priority, stored)
+
+    def clock(self) -> int:
+        """The time, in us, as the device knows it: of its clock, or of its latest packet."""
+        return self.now_us if self.time is None else self.time()
 
     def digest(self, list_id: int, members: tuple[int, ...]) -> None:
         """Called by generated code for a digest message."""
@@ -98,7 +111,9 @@ def prefix_mask(prefix_len: int, width: int) -> int:
 
 
 def new_cell(table: ir.Table) -> Cell | None:
-    """Counter and meter of one entry, if its table has either."""
+    """Counter, meter and age of one entry, if its table has any."""
+    if table.supports_timeout:
+        return [0, 0, None, 0, 0, 0]
     return [0, 0, None] if table.has_counter or table.meter is not None else None
 
 

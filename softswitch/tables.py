@@ -1,8 +1,10 @@
 """Run-time tables: what the control plane writes and generated code looks up.
 
 A stored entry is ``(action position, parameters, cell)``: the position counts in the table's list
-of actions, and the cell, ``[packets, bytes, meter]``, exists in tables with a direct counter or
-meter. Generated code calls `lookup`, which is a method of a plain dict in exact tables.
+of actions. An entry that refers to an action profile is ``(choice, None, cell)``. The cell,
+``[packets, bytes, meter, idle since, timeout, reported]``, exists in tables with a direct counter,
+a direct meter or idle timeouts (only those have the last three). Generated code calls `lookup`,
+which is a method of a plain dict in exact tables.
 """
 
 from bisect import bisect_right
@@ -11,11 +13,26 @@ from dataclasses import dataclass
 
 from softswitch import ir
 from softswitch.meters import Meter
+from softswitch.profiles import Choice
 
 Cell = list[int | Meter | None]
-Stored = tuple[int, tuple[int, ...], Cell | None]
+IDLE_SINCE, TIMEOUT, REPORTED = 3, 4, 5
+"""Elements of a cell: when a packet last hit, in us; the timeout, in ns; the last report, in us."""
+Stored = tuple[int | Choice, tuple[int, ...] | None, Cell | None]
 # per key: (value, mask), in range keys (low, high); the canonical form of a match
 Pairs = tuple[tuple[int, int], ...]
+
+
+def is_due(cell: Cell, now_us: int) -> bool:
+    """True, once a timeout, if the entry with this cell is idle for its timeout at `now_us`."""
+    since, timeout, reported = cell[IDLE_SINCE], cell[TIMEOUT], cell[REPORTED]
+    assert isinstance(since, int)
+    assert isinstance(timeout, int)
+    assert isinstance(reported, int)
+    if not timeout or (now_us - max(since, reported)) * 1000 < timeout:
+        return False
+    cell[REPORTED] = now_us
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,6 +207,10 @@ class ControlCode:
         self.out.line("a, p, c = e")
         if table.has_counter:
             self.out.line("c[0] += 1; c[1] += n")
+        if table.supports_timeout:
+            self.out.line("c[3] = now")
+        if table.profile is not None:
+            self._choose(table, table.profile)
         if table.meter is not None:
             self._direct_meter(table)
         split = following is None and len(set(table.next_by_action.values())) > 1
@@ -226,6 +230,24 @@ class ControlCode:
                 values = list(table.next_by_action.values())
                 following = (values[0] if values else None) or END
             self._flow(following, meet)
+
+    def _choose(self, table: ir.Table, profile: str) -> None:
+        """Replace the choice that an entry refers to by the action and parameters of a member."""
+        number = list(self.program.tables).index(table.name)
+        selector = self.program.profiles[profile].selector
+        with self.out.block("if p is None:"):
+            self.out.line("a = a.members")
+            if selector is None:
+                self.out.line("a, p = a[0].call")
+                self.out.line(f"a = S.positions[{number}].get(a, -1)")
+                return
+            with self.out.block("if len(a) > 1:"):
+                value = self.body.calc.value(selector)
+                self.out.line(f"a = a[{value} % len(a)],")
+            with self.out.block("if a:"):
+                self.out.line("a, p = a[0].call")
+                self.out.line(f"a = S.positions[{number}].get(a, -1)")
+            self.out.line("else: a = -1")
 
     def _direct_meter(self, table: ir.Table) -> None:
         meter = self.program.meters[table.meter or ""]

@@ -84,6 +84,7 @@ class Layout:
             *program.egress.nodes.values(),
             *program.learn_lists.values(),
             *program.field_lists.values(),
+            *(p.selector for p in program.profiles.values()),
         ]
         for root in roots:
             self._use(root)

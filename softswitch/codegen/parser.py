@@ -163,8 +163,10 @@ class ParserCode:
         if isinstance(case, ir.ValueSetCase):
             number = list(self.program.value_sets).index(case.value_set)
             joined = "0"
-            for key, width in zip(keys, state.widths, strict=True):
-                joined = f"({joined} << {width} | {key})"
+            masks = case.masks or (-1,) * len(keys)
+            for key, width, mask in zip(keys, state.widths, masks, strict=True):
+                part = key if mask == -1 else f"{key} & {literal(mask)}"
+                joined = f"({joined} << {width} | {part})"
             return f"{joined} in S.value_sets[{number}]"
         parts: list[str] = []
         for key, width, value, mask in zip(

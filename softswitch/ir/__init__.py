@@ -53,6 +53,7 @@ from softswitch.ir.packet import (
 from softswitch.ir.program import (
     Action,
     ActionNode,
+    ActionProfile,
     Conditional,
     ConstEntry,
     ControlNode,
@@ -99,6 +100,7 @@ from softswitch.ir.walk import walk
 __all__ = [
     "Action",
     "ActionNode",
+    "ActionProfile",
     "Advance",
     "Assign",
     "AssignHeader",

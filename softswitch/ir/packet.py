@@ -105,10 +105,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class ValueSetCase:
-    """Taken if the key is a member of parser value set `value_set`."""
+    """Taken if the key, under `masks` if given, is a member of parser value set `value_set`."""
 
     value_set: str
     next_state: str | None
+    masks: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

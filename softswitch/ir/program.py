@@ -62,7 +62,7 @@ class Table:
     """A match-action table; `kind` is exact, lpm, ternary or range.
 
     `next_by_action` gives the node that follows each action id; `next_hit` / `next_miss` are used
-    instead when `by_hit` is set.
+    instead when `by_hit` is set. `profile` names the action profile that its entries refer to.
     """
 
     name: str
@@ -80,6 +80,16 @@ class Table:
     has_counter: bool
     meter: str | None
     supports_timeout: bool
+    profile: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionProfile:
+    """Actions that entries of several tables share; `selector` hashes a packet to a member."""
+
+    name: str
+    size: int
+    selector: Calculation | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +197,7 @@ class Program:
     deparser: tuple[str, ...]
     actions: Mapping[int, Action]
     tables: Mapping[str, Table]
+    profiles: Mapping[str, ActionProfile]
     ingress: Pipeline
     egress: Pipeline
     registers: Mapping[str, Register]

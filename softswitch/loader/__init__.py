@@ -8,7 +8,7 @@ import hashlib
 
 from softswitch import ir
 from softswitch.errors import InvalidPipeline
-from softswitch.loader.controls import load_actions, load_pipeline
+from softswitch.loader.controls import load_actions, load_pipeline, load_profiles
 from softswitch.loader.names import LARGEST, WIDEST, Names
 from softswitch.loader.node import Node, parse
 from softswitch.loader.packet import (
@@ -80,6 +80,7 @@ def load_program(text: bytes) -> ir.Program:
     field_lists, learn_lists = _lists(root, names)
     calculations = load_calculations(root, names)
     actions = load_actions(root, names)
+    profiles = load_profiles(root, names)
     direct = {m.table: m.name for m in meters.values() if m.table is not None}
     ingress = load_pipeline(root, "ingress", names, actions, direct)
     egress = load_pipeline(root, "egress", names, actions, direct)
@@ -104,6 +105,7 @@ def load_program(text: bytes) -> ir.Program:
         deparser=_deparser(root, names),
         actions=actions,
         tables=tables,
+        profiles=profiles,
         ingress=ingress,
         egress=egress,
         registers=registers,

@@ -5,6 +5,7 @@ from softswitch.ir import walk
 from softswitch.loader.expressions import expression
 from softswitch.loader.names import VALID, WIDEST, Names
 from softswitch.loader.node import Node
+from softswitch.loader.packet import load_calculation
 from softswitch.loader.statements import statement
 
 _KINDS = frozenset(["exact", "lpm", "ternary", "range"])
@@ -49,8 +50,6 @@ def load_pipeline(
     if len(matching) != 1:
         raise root.fail(f"one pipeline '{name}'")
     node = matching[0].at(f"pipeline '{name}'")
-    for profile in node.items("action_profiles"):
-        raise node.unsupported(f"action profile '{profile.name()}'")
     nodes: dict[str, ir.ControlNode] = {}
     for item in node.items("tables"):
         nodes[item.name()] = _table(item.at(f"table '{item.name()}'"), names, actions, meters)
@@ -114,9 +113,7 @@ def _table(
     kind = node.get("match_type").text()
     if kind not in _KINDS:
         raise node.unsupported(f"match kind '{kind}'")
-    implementation = node.get("type").text() if node.has("type") else "simple"
-    if implementation != "simple":
-        raise node.unsupported(f"table type '{implementation}'")
+    profile = _implementation(node, names)
     keys = tuple(_key(k.at(node.where), names) for k in node.items("key"))
     ids = tuple(a.number() for a in node.items("action_ids"))
     for number in ids:
@@ -131,6 +128,8 @@ def _table(
     next_by_action = {
         number: following.get(actions[number].name).optional_text() for number in ids if not by_hit
     }
+    if profile is not None and node.has("entries"):
+        raise node.unsupported("const entries of a table with an action profile")
     entries = tuple(_const_entries(node, keys, actions, kind, ids) if node.has("entries") else ())
     return ir.Table(
         name=node.name(),
@@ -148,7 +147,34 @@ def _table(
         has_counter=node.flag("with_counters", False),
         meter=meters.get(node.name()),
         supports_timeout=node.flag("support_timeout", False),
+        profile=profile,
     )
+
+
+def _implementation(node: Node, names: Names) -> str | None:
+    """The action profile of a table, if it has one."""
+    kind = node.get("type").text() if node.has("type") else "simple"
+    if kind == "simple":
+        return None
+    if kind not in ("indirect", "indirect_ws"):
+        raise node.unsupported(f"table type '{kind}'")
+    return names.declared(node.get("action_profile"), "action profile", names.profiles)
+
+
+def load_profiles(root: Node, names: Names) -> dict[str, ir.ActionProfile]:
+    """Action profiles of all pipelines."""
+    found: dict[str, ir.ActionProfile] = {}
+    for pipeline in root.items("pipelines"):
+        for node in pipeline.items("action_profiles"):
+            name = node.name()
+            node = node.at(f"action profile '{name}'")
+            selector = None
+            if node.has("selector"):
+                part = node.get("selector").at(node.where)
+                selector = load_calculation(part, f"{name} selector", names)
+            found[name] = ir.ActionProfile(name, node.get("max_size").number(), selector)
+    names.profiles.update(found)
+    return found
 
 
 def _key(node: Node, names: Names) -> ir.Key:

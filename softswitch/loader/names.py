@@ -22,6 +22,7 @@ class Names:
     registers: set[str] = field(default_factory=set)
     counters: set[str] = field(default_factory=set)
     meters: set[str] = field(default_factory=set)
+    profiles: set[str] = field(default_factory=set)
     calculations: set[str] = field(default_factory=set)
     field_lists: set[int] = field(default_factory=set)
     learn_lists: set[int] = field(default_factory=set)

@@ -148,9 +148,7 @@ def _state(node: Node, names: Names, sets: set[str]) -> ir.State:
             cases.append(_case(item, widths, following))
         elif kind == "parse_vset":
             name = names.declared(item.get("value"), "parser value set", sets)
-            if item.has("mask"):
-                raise item.unsupported("mask on a parser value set")
-            cases.append(ir.ValueSetCase(name, following))
+            cases.append(ir.ValueSetCase(name, following, _vset_masks(item, widths)))
         else:
             raise item.unsupported(f"parser transition type '{kind}'")
     return ir.State(node.name(), ops, key, widths, tuple(cases), default)
@@ -167,6 +165,18 @@ def _key_width(key: ir.Expr, node: Node, names: Names) -> int:
         case ir.LastFieldRef(stack=stack, field=field):
             return names.headers[names.stacks[stack].elements[0]].field(field).width
     raise node.unsupported("parser transition key that is an expression")
+
+
+def _vset_masks(item: Node, widths: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Masks of the key parts, padded to whole bytes as in `_case`."""
+    if not item.has("mask"):
+        return None
+    mask = item.get("mask").hex()
+    masks: list[int] = []
+    for width in reversed(widths):
+        masks.append(mask & ((1 << width) - 1))
+        mask >>= (width + 7) // 8 * 8
+    return tuple(reversed(masks))
 
 
 def _case(item: Node, widths: tuple[int, ...], following: str | None) -> ir.Case:
@@ -224,13 +234,18 @@ def load_calculations(root: Node, names: Names) -> dict[str, ir.Calculation]:
     found: dict[str, ir.Calculation] = {}
     for node in root.items("calculations"):
         node = node.at(f"calculation '{node.name()}'")
-        algorithm = node.get("algo").text()
-        if algorithm not in ALGORITHMS:
-            raise node.unsupported(f"hash algorithm '{algorithm}'")
-        inputs = tuple(_calc_input(i.at(node.where), names) for i in node.items("input"))
-        found[node.name()] = ir.Calculation(node.name(), algorithm, inputs)
+        found[node.name()] = load_calculation(node, node.name(), names)
     names.calculations.update(found)
     return found
+
+
+def load_calculation(node: Node, name: str, names: Names) -> ir.Calculation:
+    """An algorithm and its inputs."""
+    algorithm = node.get("algo").text()
+    if algorithm not in ALGORITHMS:
+        raise node.unsupported(f"hash algorithm '{algorithm}'")
+    inputs = tuple(_calc_input(i.at(node.where), names) for i in node.items("input"))
+    return ir.Calculation(name, algorithm, inputs)
 
 
 def _calc_input(node: Node, names: Names) -> ir.CalcInput:

@@ -47,7 +47,7 @@ def rename_key_kind(program: dict[str, Any]) -> None:
 
 
 def table_type(program: dict[str, Any]) -> None:
-    program["pipelines"][0]["tables"][0]["type"] = "indirect_ws"
+    program["pipelines"][0]["tables"][0]["type"] = "telepathic"
 
 
 def parser_op(program: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ UNSUPPORTED: list[tuple[Edit, str]] = [
     (rename_algorithm, "hash algorithm 'sha3' in calculation 'calc'"),
     (rename_table_kind, "match kind 'fuzzy' in table 'tbl_state"),
     (rename_key_kind, "match kind 'regex' in table 'IngressPipe."),
-    (table_type, "table type 'indirect_ws' in table"),
+    (table_type, "table type 'telepathic' in table"),
     (parser_op, "parser operation 'rewind' in parser state 'start'"),
     (transition, "parser transition type 'lottery' in parser state 'start'"),
     (extern, "extern 'Oracle'"),
