@@ -7,13 +7,15 @@ traceback. With `--json`, stdout carries one JSON document and nothing else.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -52,7 +54,6 @@ _EXIT_CODES: dict[type[Exception], int] = {
 """What every package raises on purpose; anything else is a defect and shows its traceback."""
 
 _BUDGET_FREE = ("all-red", "all-blue")
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class _State:
@@ -61,7 +62,32 @@ class _State:
     debug = False
 
 
-def _topology_options(command: _Function) -> _Function:
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the options say that `plan` and `run` share."""
+
+    topology: str
+    budget: int | None
+    strategy: str
+    workers: str | None
+    rates: str | None
+    seed: int
+    picture: Path | None
+    as_json: bool
+
+    def parsed(self) -> Topology:
+        options = WorkloadOptions(workers=self.workers, rates=self.rates, seed=self.seed)
+        return parse(self.topology, options)
+
+
+def _topology_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of `_Request`; the command takes one as its first argument."""
+    shared = [field.name for field in fields(_Request)]
+
+    @functools.wraps(command)
+    def packed(**given: Any) -> None:
+        command(_Request(**{name: given.pop(name) for name in shared}), **given)
+
     for option in reversed(
         (
             click.argument("topology"),
@@ -94,8 +120,8 @@ def _topology_options(command: _Function) -> _Function:
             click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
         )
     ):
-        command = option(command)
-    return command
+        packed = option(packed)
+    return packed
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -112,24 +138,14 @@ def cli(debug: bool) -> None:
 
 @cli.command("plan")
 @_topology_options
-def plan_command(
-    topology: str,
-    budget: int | None,
-    strategy: str,
-    workers: str | None,
-    rates: str | None,
-    seed: int,
-    picture: Path | None,
-    as_json: bool,
-) -> None:
+def plan_command(request: _Request) -> None:
     """Choose the blue switches, and predict every link's load."""
     start = time.perf_counter()
-    parsed = parse(topology, WorkloadOptions(workers=workers, rates=rates, seed=seed))
-    planned = _plan(parsed, budget, strategy, None)
+    planned = _plan(request, None)
     seconds = time.perf_counter() - start
-    if picture is not None:
-        run.draw_plan(planned, picture)
-    if as_json:
+    if request.picture is not None:
+        run.draw_plan(planned, request.picture)
+    if request.as_json:
         _print_json(report.plan_document(planned, seconds))
     else:
         render.show_plan(_stdout(), planned)
@@ -166,14 +182,7 @@ def plan_command(
 @click.option("--reorder", type=click.FloatRange(0, 1), default=0.0, metavar="P")
 @click.option("--fail", metavar="SWITCH@FRACTION", help="Let a switch die during the run.")
 def run_command(
-    topology: str,
-    budget: int | None,
-    strategy: str,
-    workers: str | None,
-    rates: str | None,
-    seed: int,
-    picture: Path | None,
-    as_json: bool,
+    request: _Request,
     blue: str | None,
     target: str,
     workload: str,
@@ -189,10 +198,9 @@ def run_command(
 ) -> None:
     """Bring the network up, run every worker, check the sums and every link's counter."""
     run.require_target(target)
-    if picture is not None:
-        run.check_picture(picture)
-    parsed = parse(topology, WorkloadOptions(workers=workers, rates=rates, seed=seed))
-    planned = _plan(parsed, budget, strategy, blue)
+    if request.picture is not None:
+        run.check_picture(request.picture)
+    planned = _plan(request, blue)
     options = RunOptions(
         op=op or ("allreduce" if workload == "digits" else "reduce"),
         chunks=chunks or RunOptions().chunks,
@@ -201,7 +209,7 @@ def run_command(
         loss=loss,
         duplicate=duplicate,
         reorder=reorder,
-        seed=seed,
+        seed=request.seed,
         failure=_failure(fail),
     )
     if workload == "digits":
@@ -212,9 +220,9 @@ def run_command(
         if rounds is not None:
             raise BadInputError("--rounds: only --workload digits trains in rounds; use --chunks")
         result = run.run_synthetic(planned, options, Console(stderr=True))
-    if picture is not None:
-        run.draw_run(result, picture)
-    if as_json:
+    if request.picture is not None:
+        run.draw_run(result, request.picture)
+    if request.as_json:
         _print_json(report.run_document(result))
     else:
         render.show_run(_stdout(), result)
@@ -236,7 +244,8 @@ def doctor_command(as_json: bool) -> None:
 cli.add_command(evaluate_command)
 
 
-def _plan(topology: Topology, budget: int | None, strategy: str, blue: str | None) -> Plan:
+def _plan(request: _Request, blue: str | None) -> Plan:
+    topology, budget = request.parsed(), request.budget
     if blue is not None:
         names = [name.strip() for name in blue.split(",") if name.strip()]
         given = plan_given(topology, names)
@@ -244,10 +253,12 @@ def _plan(topology: Topology, budget: int | None, strategy: str, blue: str | Non
             raise BadInputError(f"--blue names {len(given.blue)} switches and -k allows {budget}")
         return given
     if budget is None:
-        if strategy not in _BUDGET_FREE:
-            raise BadInputError(f"-k: say how many switches {strategy} may make blue, such as -k 4")
+        if request.strategy not in _BUDGET_FREE:
+            raise BadInputError(
+                f"-k: say how many switches {request.strategy} may make blue, such as -k 4"
+            )
         budget = topology.overlay.tree.n
-    return plan(topology, budget, strategy)
+    return plan(topology, budget, request.strategy)
 
 
 def _failure(text: str | None) -> Failure | None:
