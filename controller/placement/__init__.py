@@ -14,16 +14,20 @@ from types import MappingProxyType
 
 from controller.placement.arrays import TreeArrays, smc_arrays
 from controller.placement.baselines import all_blue, all_red, max_load, top
+from controller.placement.distributed import DistributedPlacement, smc_distributed
 from controller.placement.dynamic import smc_dp
 from controller.placement.errors import PlacementError
 from controller.placement.exhaustive import brute_force
 from controller.placement.flips import smc
+from controller.placement.greedy import greedy
 from controller.placement.level import level
 from controller.placement.loads import Loads, Placement, loads
+from controller.placement.mixed_integer import milp
 from controller.placement.tree import RateLike, Tree, as_rate
 
 __all__ = [
     "STRATEGIES",
+    "DistributedPlacement",
     "Loads",
     "Placement",
     "PlacementError",
@@ -34,11 +38,14 @@ __all__ = [
     "all_red",
     "as_rate",
     "brute_force",
+    "greedy",
     "level",
     "loads",
     "max_load",
+    "milp",
     "smc",
     "smc_arrays",
+    "smc_distributed",
     "smc_dp",
     "top",
 ]
@@ -47,6 +54,9 @@ STRATEGIES: Mapping[str, Callable[[Tree, int], Placement]] = MappingProxyType(
     {
         "smc": smc,
         "smc-dp": smc_dp,
+        "smc-distributed": smc_distributed,
+        "milp": milp,
+        "greedy": greedy,
         "top": top,
         "max": max_load,
         "level": level,

@@ -2,9 +2,11 @@
 
 Written to be read beside the paper: the names are its symbols and the comments its equation and
 line numbers. What differs from the printed text is marked "Mended"; docs/placement.md explains
-each. It shares the search over X with `smc` and nothing else, so each checks the other.
+each. `smc_gather` and `smc_color` are what one switch v does, as in the paper; here they are
+called switch by switch, in distributed.py by agents that send each other messages.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,33 +15,55 @@ from controller.placement.loads import Placement, loads
 from controller.placement.search import candidate_spans, least_feasible
 from controller.placement.tree import Tree
 
-__all__ = ["smc_dp"]
+__all__ = ["Beta", "Gathered", "Local", "least_budget", "smc_color", "smc_dp", "smc_gather"]
 
-# beta as a function of i, the budget: entry i; past its end, its last entry. Non-increasing.
-_Beta = list[int]
+Beta = list[int]
+"""beta_v as a function of i, the budget: entry i; past its end, its last entry. Non-increasing."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Gathered:
-    """What SMC-Gather leaves at every switch v.
+class Local:
+    """What SMC-Gather must know at a switch v, for one bound X.
 
-    red[v][m - 1] is beta_v^m(., R) and blue[v][m - 1] is beta_v^m(., B), for m = 1 .. C(v); a
-    leaf has one of each, its two colours. beta[v] is beta_v. `infinity` is the number of messages
-    that stands for "no such set": more than any sum of numbers of messages here.
+    Attributes:
+        load: L(v).
+        available: whether v is in Lambda.
+        below: workers at or below v.
+        cap: floor(X * w(v)): b * tau(v) <= X is b <= cap for a number of messages b.
+        k: the budget.
+        infinity: the number of messages that stands for "no such set": more than any sum of
+            numbers of messages here.
     """
 
-    red: list[list[_Beta]]
-    blue: list[list[_Beta]]
-    beta: list[_Beta]
+    load: int
+    available: bool
+    below: int
+    cap: int
+    k: int
+    infinity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What SMC-Gather leaves at a switch v.
+
+    red[m - 1] is beta_v^m(., R) and blue[m - 1] is beta_v^m(., B), for m = 1 .. C(v); a leaf has
+    one of each, its two colours. beta is beta_v.
+    """
+
+    red: list[Beta]
+    blue: list[Beta]
+    beta: Beta
     infinity: int
 
 
 def smc_dp(tree: Tree, k: int) -> Placement:
     """Algorithm 2, SMC: the optimum by dynamic programming over the split of the budget.
 
-    The same congestion as `smc` and as many blue switches, though not always the same ones.
-    Vectors are bounded by the size of their subtree, so a bound costs O(n k) in place of the
-    O(n k^2) of Theorem 1.
+    The same congestion as `smc` and as many blue switches, though not always the same ones: of
+    splits that cost the same, the later child gets the smaller share. Vectors are as long as
+    their subtree has available switches, so a bound costs O(n k) in place of the O(n k^2) of
+    Theorem 1.
 
     Raises:
         PlacementError: k is negative or not an integer.
@@ -48,8 +72,8 @@ def smc_dp(tree: Tree, k: int) -> Placement:
     budget = min(asked, sum(tree.available))
 
     def attempt(bound: Fraction) -> Fraction | None:
-        gathered = _gather(tree, budget, bound)
-        return bound if _least_budget(gathered) is not None else None
+        root = _gather(tree, budget, bound)[0]
+        return bound if least_budget(root.beta, root.infinity) is not None else None
 
     # Mended (Alg. 2, lines 2-4): search the candidates m / w, not multiples of 1 / w_max.
     everything = frozenset(v for v in range(tree.n) if tree.available[v])
@@ -59,68 +83,71 @@ def smc_dp(tree: Tree, k: int) -> Placement:
         optimum = least_feasible(candidate_spans(tree), best, worst, attempt)
     gathered = _gather(tree, budget, optimum)
     # Mended (Alg. 2, line 5): Color starts with the least budget that is enough, not with k.
-    enough = _least_budget(gathered)
+    enough = least_budget(gathered[0].beta, gathered[0].infinity)
     assert enough is not None
     return Placement(_color(tree, gathered, enough), optimum, "smc-dp", asked)
 
 
-def _least_budget(gathered: _Gathered) -> int | None:
+def least_budget(beta_r: Beta, infinity: int) -> int | None:
     """The least i with beta_r(i) < infinity, or None."""
-    return next((i for i, b in enumerate(gathered.beta[0]) if b < gathered.infinity), None)
+    return next((i for i, b in enumerate(beta_r) if b < infinity), None)
 
 
-def _gather(tree: Tree, k: int, bound: Fraction) -> _Gathered:
-    """Algorithm 3, SMC-Gather, for the bound X: beta_v(i) for all v, children before parents."""
+def _gather(tree: Tree, k: int, bound: Fraction) -> list[Gathered]:
+    """SMC-Gather at every switch, children before parents, for the bound X."""
     below = tree.subtree_loads()
-    infinity = below[0] + 2
-    gathered = _Gathered(
-        [[] for _ in range(tree.n)],
-        [[] for _ in range(tree.n)],
-        [[] for _ in range(tree.n)],
-        infinity,
-    )
-
-    # b * tau(v) <= X, said of messages: b <= floor(X * w(v)).
     caps = [
         bound.numerator * rate.numerator // (bound.denominator * rate.denominator)
         for rate in tree.distinct_rates
     ]
+    infinity = below[0] + 2
+    gathered: dict[int, Gathered] = {}
     for v in tree.order:
         cap = caps[tree.rate_index[v]]
-        # Mended (Eq. (5), line 22): a blue switch with nothing below it sends 0. And (Eq. (5),
-        # lines 9 and 22): the link of a blue switch is held to X as well.
-        one = min(1, below[v])
-        may_be_blue = tree.available[v] and one <= cap
-        red, blue = gathered.red[v], gathered.blue[v]
-        load = tree.load[v] if tree.load[v] <= cap else infinity
-        if not tree.children[v]:
-            red.append([load])  # Eq. (12), lines 4-6
-            blue.append(_prepaid([0], one, infinity, k) if may_be_blue else [infinity])
-        for m, c in enumerate(tree.children[v], start=1):
-            beta_c = gathered.beta[c]
-            if m == 1:
-                # Eq. (6), lines 18-20: beta_c1(i) + L(v), or infinity above the cap.
-                red.append(_mincost([load], beta_c, cap, k, infinity))
-                # Eq. (5), lines 21-24. Mended (line 21): tests beta < infinity, not beta <= X.
-                blue.append(_prepaid(beta_c, one, infinity, k) if may_be_blue else [infinity])
-            else:
-                # Eq. (9) with condition (10), line 27.
-                red.append(_mincost(red[-1], beta_c, cap, k, infinity))
-                # Eq. (8), line 26. Mended: beta_v^1 has already paid for v, so the budget is i,
-                # not i - 1; and the value is 1 as in Lemma 2, not the sum that mincost returns.
-                sums = _mincost(blue[-1], beta_c, infinity - 1, k, infinity)
-                blue.append([one if b < infinity else infinity for b in sums])
-        # Eq. (11), line 29.
-        gathered.beta[v] = _minimum(blue[-1], red[-1])
-    return gathered
+        local = Local(tree.load[v], tree.available[v], below[v], cap, k, infinity)
+        gathered[v] = smc_gather(local, [gathered[c].beta for c in tree.children[v]])
+    return [gathered[v] for v in range(tree.n)]
 
 
-def _prepaid(beta_c: _Beta, one: int, infinity: int, k: int) -> _Beta:
+def smc_gather(v: Local, children: Sequence[Beta]) -> Gathered:
+    """Algorithm 3, SMC-Gather at switch v, once it has beta_c of every child c.
+
+    At most O(k) times the number of children, and O(n k) over a whole tree.
+    """
+    k, infinity = v.k, v.infinity
+    # Mended (Eq. (5), line 22): a blue switch with nothing below it sends 0. And (Eq. (5),
+    # lines 9 and 22): the link of a blue switch is held to X as well.
+    one = min(1, v.below)
+    may_be_blue = v.available and one <= v.cap
+    red: list[Beta] = []
+    blue: list[Beta] = []
+    load = v.load if v.load <= v.cap else infinity
+    if not children:
+        red.append([load])  # Eq. (12), lines 4-6
+        blue.append(_prepaid([0], one, infinity, k) if may_be_blue else [infinity])
+    for m, beta_c in enumerate(children, start=1):
+        if m == 1:
+            # Eq. (6), lines 18-20: beta_c1(i) + L(v), or infinity above the cap.
+            red.append(_mincost([load], beta_c, v.cap, k, infinity))
+            # Eq. (5), lines 21-24. Mended (line 21): tests beta < infinity, not beta <= X.
+            blue.append(_prepaid(beta_c, one, infinity, k) if may_be_blue else [infinity])
+        else:
+            # Eq. (9) with condition (10), line 27.
+            red.append(_mincost(red[-1], beta_c, v.cap, k, infinity))
+            # Eq. (8), line 26. Mended: beta_v^1 has already paid for v, so the budget is i,
+            # not i - 1; and the value is 1 as in Lemma 2, not the sum that mincost returns.
+            sums = _mincost(blue[-1], beta_c, infinity - 1, k, infinity)
+            blue.append([one if b < infinity else infinity for b in sums])
+    # Eq. (11), line 29.
+    return Gathered(red, blue, _minimum(blue[-1], red[-1]), infinity)
+
+
+def _prepaid(beta_c: Beta, one: int, infinity: int, k: int) -> Beta:
     """beta_v^1(i, B) of Eq. (5): `one` where i - 1 is enough below; infinity at i = 0."""
     return [infinity, *(one if b < infinity else infinity for b in beta_c)][: k + 1]
 
 
-def _mincost(beta_v: _Beta, beta_c: _Beta, cap: int, k: int, infinity: int) -> _Beta:
+def _mincost(beta_v: Beta, beta_c: Beta, cap: int, k: int, infinity: int) -> Beta:
     """Lines 32-37 for every i at once: min over j of beta_v(i - j) + beta_c(j), up to the cap.
 
     Each pair (i - j, j) inside both vectors is visited once; over a tree that is O(n k) pairs.
@@ -141,38 +168,54 @@ def _mincost(beta_v: _Beta, beta_c: _Beta, cap: int, k: int, infinity: int) -> _
     return least
 
 
-def _minimum(a: _Beta, b: _Beta) -> _Beta:
+def _minimum(a: Beta, b: Beta) -> Beta:
     return [min(_at(a, i), _at(b, i)) for i in range(max(len(a), len(b)))]
 
 
-def _at(beta: _Beta, i: int) -> int:
+def _at(beta: Beta, i: int) -> int:
     return beta[min(i, len(beta) - 1)]
 
 
-def _color(tree: Tree, gathered: _Gathered, enough: int) -> frozenset[int]:
-    """Algorithm 4, SMC-Color: hands the budget down from the root, parents before children."""
+def _color(tree: Tree, gathered: list[Gathered], enough: int) -> frozenset[int]:
+    """SMC-Color at every switch, parents before children, from the root's budget down."""
     budget = {0: enough}  # lines 3-4
     chosen: list[int] = []
     for v in reversed(tree.order):
-        i = budget.pop(v)
-        red, blue = gathered.red[v], gathered.blue[v]
-        # Mended (lines 7-10): blue only where that sends strictly less, hence never outside
-        # Lambda and never for nothing.
-        is_blue = _at(blue[-1], i) < _at(red[-1], i)
+        children = tree.children[v]
+        betas = [gathered[c].beta for c in children]
+        is_blue, shares = smc_color(budget.pop(v), gathered[v], betas)
+        budget.update(zip(children, shares, strict=True))
         if is_blue:
             chosen.append(v)
-        partial = blue if is_blue else red
-        children = tree.children[v]
-        for m in range(len(children), 1, -1):  # lines 11-14
-            j = _minsplit(i, partial[m - 2], gathered.beta[children[m - 1]], gathered.infinity)
-            budget[children[m - 1]] = j
-            i -= j
-        if children:
-            budget[children[0]] = i - 1 if is_blue else i  # lines 15-18
     return frozenset(chosen)
 
 
-def _minsplit(i: int, beta_v: _Beta, beta_c: _Beta, infinity: int) -> int:
+def smc_color(i: int, v: Gathered, children: Sequence[Beta]) -> tuple[bool, list[int]]:
+    """Algorithm 4, SMC-Color at switch v, once it has i from its parent.
+
+    Returns:
+        whether v is blue, and the budget that it hands to each child.
+    """
+    # Mended (lines 7-10): blue only where that sends strictly less, hence never outside Lambda
+    # and never for nothing.
+    is_blue = _at(v.blue[-1], i) < _at(v.red[-1], i)
+    shares = list(_shares(i, is_blue, v, children))
+    shares.reverse()
+    return is_blue, shares
+
+
+def _shares(i: int, is_blue: bool, v: Gathered, children: Sequence[Beta]) -> Iterator[int]:
+    """The budgets of the children, from the last to the first."""
+    partial = v.blue if is_blue else v.red
+    for m in range(len(children), 1, -1):  # lines 11-14
+        j = _minsplit(i, partial[m - 2], children[m - 1], v.infinity)
+        yield j
+        i -= j
+    if children:
+        yield i - 1 if is_blue else i  # lines 15-18
+
+
+def _minsplit(i: int, beta_v: Beta, beta_c: Beta, infinity: int) -> int:
     """Lines 21-25: the least j that attains mincost. A blue v's infinite beta_v(0) bars j = i."""
 
     def cost(j: int) -> int:

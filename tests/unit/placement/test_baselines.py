@@ -1,11 +1,13 @@
 """Top, Max and Level on the paper's Fig. 1 and where the paper leaves a choice."""
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.placement import Tree, all_blue, all_red, level, loads, max_load, top
-from tests.unit.placement.trees import FIG1, trees
+from controller.placement import Tree, all_blue, all_red, greedy, level, loads, max_load, top
+from tests.unit.placement.trees import FIG1, random_tree, trees
 
 # Root 0; 1, 2, 3 below it; 4, 5 below 1; 6 below 3.
 UNEVEN = Tree(
@@ -55,9 +57,37 @@ def test_level_is_the_best_of_all_levels_that_fit(tree: Tree, k: int) -> None:
     assert (level(tree, k).congestion, level(tree, k).blue) == (best[0], best[3])
 
 
+@pytest.mark.parametrize(("k", "congestion"), [(0, 18), (1, 9), (2, 5), (3, 5), (4, 4)])
+def test_greedy_on_fig1_misses_the_optimum_of_four(k: int, congestion: int) -> None:
+    assert greedy(FIG1, k).congestion == congestion
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_greedy_is_what_trying_every_switch_gives(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(20):
+        tree, k = random_tree(rng, rng.randint(1, 40)), rng.randint(0, 12)
+        assert greedy(tree, k).blue == _greedy_by_trying(tree, k)
+
+
+def _greedy_by_trying(tree: Tree, k: int) -> frozenset[int]:
+    blue: frozenset[int] = frozenset()
+    for _ in range(k):
+        messages = loads(tree, blue).messages
+        tried = [
+            (loads(tree, blue | {v}).congestion, -messages[v], v)
+            for v in range(tree.n)
+            if tree.available[v] and messages[v] > 1
+        ]
+        if not tried:
+            break
+        blue |= {min(tried)[2]}
+    return blue
+
+
 def test_nothing_available_leaves_everything_red() -> None:
     bare = Tree(FIG1.parent, FIG1.rate, FIG1.load, [False] * 7)
-    for strategy in (top, max_load, level, all_blue):
+    for strategy in (top, max_load, level, greedy, all_blue):
         assert strategy(bare, 3).blue == frozenset()
         assert strategy(bare, 3).congestion == 18
 

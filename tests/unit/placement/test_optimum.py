@@ -1,18 +1,37 @@
-"""smc, smc_dp and brute_force agree on everything that can be compared, on any tree."""
+"""The exact algorithms agree on everything that can be compared, on any tree.
 
+`make campaign-placement` runs the comparison with brute force on 20,000 trees; here it runs on
+fewer. CAMPAIGN_TREES says on how many.
+"""
+
+import os
+import random
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.placement import STRATEGIES, Placement, Tree, brute_force, loads, smc, smc_dp
+from controller.placement import (
+    STRATEGIES,
+    Placement,
+    Tree,
+    brute_force,
+    loads,
+    milp,
+    smc,
+    smc_arrays,
+    smc_distributed,
+    smc_dp,
+)
+from controller.placement.arrays import arrays_of_tree
 from tests.unit.placement.trees import FIG1, trees
 
 ANY_TREE = settings(max_examples=400, deadline=None)
+CAMPAIGN_TREES = int(os.environ.get("CAMPAIGN_TREES", "400"))
 
 
-@pytest.mark.parametrize("solve", [smc, smc_dp, brute_force])
+@pytest.mark.parametrize("solve", [smc, smc_dp, smc_distributed, milp, brute_force])
 @pytest.mark.parametrize(
     ("k", "optimum"), [(0, 18), (1, 9), (2, 5), (3, 5), (4, 3), (7, 1), (99, 1)]
 )
@@ -26,14 +45,22 @@ def test_fig1_spends_no_third_switch_where_two_are_enough() -> None:
     assert len(smc_dp(FIG1, 3).blue) == 2
 
 
-@ANY_TREE
-@given(tree=trees(), k=st.integers(0, 10))
-def test_the_three_exact_algorithms_agree(tree: Tree, k: int) -> None:
+@settings(max_examples=CAMPAIGN_TREES, deadline=None)
+@given(tree=trees(most=10), k=st.integers(0, 10), order=st.integers(0, 2**32))
+def test_campaign(tree: Tree, k: int, order: int) -> None:
+    """All exact algorithms against brute force; whatever differs is shrunk to a small tree."""
     judge = brute_force(tree, k)
-    for placement in (smc(tree, k), smc_dp(tree, k)):
-        assert placement.congestion == judge.congestion
-        assert len(placement.blue) == len(judge.blue)
+    arrays = arrays_of_tree(tree)
+    assert arrays is not None
+    chance = random.Random(order)
+    direct, dynamic = smc(tree, k), smc_dp(tree, k)
+    by_messages = smc_distributed(tree, k, lambda under_way: chance.randrange(under_way))
+    for placement in (direct, dynamic, by_messages, milp(tree, k)):
+        assert placement.congestion == judge.congestion, placement
+        assert len(placement.blue) == len(judge.blue), placement
         _check_legal(tree, placement, k)
+    assert smc_arrays(arrays, k) == direct
+    assert by_messages.blue == dynamic.blue
 
 
 @ANY_TREE
