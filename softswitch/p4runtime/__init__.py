@@ -11,6 +11,6 @@ servicer     the RPCs
 server       listening, and a thread to do it in
 """
 
-from softswitch.p4runtime.server import P4RuntimeServer, ServerError, ServerThread
+from softswitch.p4runtime.server import P4RuntimeServer, ServerError, ServerThread, Tls
 
-__all__ = ["P4RuntimeServer", "ServerError", "ServerThread"]
+__all__ = ["P4RuntimeServer", "ServerError", "ServerThread", "Tls"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from types import TracebackType
 
 import grpc
@@ -33,6 +34,32 @@ class ServerError(Exception):
     """The server cannot listen where it was told to; the text names the address."""
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How the server proves who it is, and whom it lets in; all in PEM.
+
+    `client_authority` verifies clients' certificates; with `require_client` only clients that
+    have one are served (mutual TLS).
+    """
+
+    certificate: bytes
+    key: bytes
+    client_authority: bytes | None = None
+    require_client: bool = False
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Return them in gRPC's form; raises ServerError where clients cannot be verified."""
+        if self.require_client and self.client_authority is None:
+            raise ServerError(
+                "clients cannot be asked for certificates without a CA certificate to verify them"
+            )
+        return grpc.ssl_server_credentials(
+            [(self.key, self.certificate)],
+            root_certificates=self.client_authority,
+            require_client_auth=self.require_client,
+        )
+
+
 class P4RuntimeServer:
     """Serves P4Runtime for `devices` at one address; a client picks one by its device id.
 
@@ -42,6 +69,7 @@ class P4RuntimeServer:
         packet_out: called on the server's event loop for every packet-out, with the device and
             the packet as it enters the CPU port (controller header first). It must not block: a
             data plane that runs elsewhere queues the packet. Without it packet-outs are refused.
+        tls: the server's certificate and whom it trusts; without it the server speaks plain text.
     """
 
     def __init__(
@@ -50,8 +78,10 @@ class P4RuntimeServer:
         address: str = "127.0.0.1:0",
         *,
         packet_out: PacketOut | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.address = address
+        self._tls = tls
         self._servicer = P4RuntimeServicer(devices, packet_out)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: grpc.aio.Server | None = None
@@ -68,11 +98,14 @@ class P4RuntimeServer:
         p4r_grpc.add_P4RuntimeServicer_to_server(self._servicer, server)
         host = self.address.rpartition(":")[0]
         try:
-            port = server.add_insecure_port(self.address)
+            if self._tls is None:
+                port = server.add_insecure_port(self.address)
+            else:
+                port = server.add_secure_port(self.address, self._tls.credentials())
         except RuntimeError as error:
             raise ServerError(
                 f"cannot listen on {self.address}: the port is taken or the address is not this "
-                f"machine's; choose another, or port 0 for any free one ({error})"
+                "machine's; choose another, or port 0 for any free one"
             ) from error
         await server.start()
         self._loop = asyncio.get_running_loop()

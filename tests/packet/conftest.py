@@ -5,16 +5,20 @@ A target that is absent is skipped with the reason, and pytest's summary (-ra) s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tests.packet.targets import SoftswitchTarget, Target
-from tests.packet.targets_bmv2 import Bmv2Target, why_not
+from tests.packet.targets_process import (
+    Bmv2Target,
+    ProcessTarget,
+    SoftswitchProcessTarget,
+    why_not,
+)
 
-_KINDS: dict[str, Callable[[], Target]] = {
-    SoftswitchTarget.kind: SoftswitchTarget,
-    Bmv2Target.kind: Bmv2Target,
+_PROCESSES: dict[str, type[ProcessTarget]] = {
+    kind.kind: kind for kind in (SoftswitchProcessTarget, Bmv2Target)
 }
 
 
@@ -22,16 +26,21 @@ _KINDS: dict[str, Callable[[], Target]] = {
     scope="session",
     params=[
         pytest.param(SoftswitchTarget.kind),
+        pytest.param(SoftswitchProcessTarget.kind),
         pytest.param(Bmv2Target.kind, marks=pytest.mark.bmv2),
     ],
 )
 def running_target(request: pytest.FixtureRequest) -> Iterator[Target]:
     """One switch for the whole run; tests use `target`."""
-    if request.param == Bmv2Target.kind:
-        reason = why_not()
+    target: Target
+    if request.param == SoftswitchTarget.kind:
+        target = SoftswitchTarget()
+    else:
+        process = _PROCESSES[request.param]
+        reason = why_not(process.command)
         if reason is not None:
             pytest.skip(reason)
-    target = _KINDS[request.param]()
+        target = process()
     try:
         yield target
     finally:

@@ -32,7 +32,7 @@ OWN_SOURCE = 1
 PARENT_MAC = 0x02_01_00_00_00_02
 WORKER_UDP_PORT = 9591
 
-SHORTEST_FRAME = {"softswitch": 0, "bmv2": 14}
+SHORTEST_FRAME = {"softswitch": 0, "softswitch-process": 14, "bmv2": 14}
 """By kind of target: the kernel sends no frame shorter than an Ethernet header."""
 
 

@@ -26,12 +26,12 @@ from tests.packet.program import (
 from tests.packet.program_frames import contribution, lanes, sum_to_parent, summed
 from tests.packet.program_mixture import JOB, random_frame
 from tests.packet.targets import SoftswitchTarget, Target
-from tests.packet.targets_bmv2 import Bmv2Target
+from tests.packet.targets_process import Bmv2Target
 
 BYSTANDER = Job(job=3, sources=(WORKERS[4], CHILD), slot_base=JOB.window)
 """Another job, on ports that the mixture does not come in by."""
 
-EXAMPLES = {"softswitch": 300, "bmv2": 60}
+EXAMPLES = {"softswitch": 300, "softswitch-process": 60, "bmv2": 60}
 MOST_FRAMES = 30
 UPWARD = range(Outcome.FORWARDED, Outcome.REEMITTED + 1)
 SEED = 20_160

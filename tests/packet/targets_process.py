@@ -1,4 +1,4 @@
-"""bmv2's simple_switch_grpc as a target: one process, on veth pairs."""
+"""Switches that are processes, on veth pairs: bmv2's simple_switch_grpc, and softswitch."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -17,7 +19,6 @@ from controller.p4rt import SwitchAddress
 from tests.packet.targets import CPU_PORT, PORTS, Target
 from tests.packet.targets_veth import Links
 
-SWITCH = "simple_switch_grpc"
 FIRST_PORT = 9559
 """P4Runtime's own port, and the first that is tried. The last stays below those that the kernel
 gives to clients."""
@@ -29,33 +30,36 @@ ATTEMPT_S = 0.5
 LOG_TAIL_LINES = 40
 
 
-def why_not() -> str | None:
-    """Say why this target cannot run here, or return None when it can."""
-    if shutil.which(SWITCH) is None:
-        return f"{SWITCH} is not on PATH: nothing here was checked against bmv2"
+def why_not(command: str) -> str | None:
+    """Say why a switch process cannot run here, or return None when it can."""
+    if shutil.which(command) is None:
+        return f"{command} is not on PATH: nothing here was checked against it"
     if os.geteuid() != 0:
-        return "bmv2 needs root for veth pairs and raw sockets: nothing here was checked against it"
+        return f"{command} needs root for veth pairs and raw sockets: nothing was checked with it"
     if shutil.which("ip") is None:
-        return "bmv2 needs the `ip` command for veth pairs: nothing here was checked against it"
+        return f"{command} needs the `ip` command for veth pairs: nothing was checked with it"
     return None
 
 
-class Bmv2Target(Target):
-    """simple_switch_grpc without a program until one is pushed."""
+class ProcessTarget(Target):
+    """A switch process without a program until one is pushed, on veth pairs.
 
-    kind = "bmv2"
+    Both switches take the same command line; that is part of what is tested.
+    """
+
+    command: str
 
     def __init__(self) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="bluetree-bmv2-")
+        self._directory = tempfile.TemporaryDirectory(prefix=f"bluetree-{self.kind}-")
         self._log = Path(self._directory.name, "log")
         self._process: subprocess.Popen[bytes] | None = None
         self._links = Links(PORTS)
         try:
-            address = f"127.0.0.1:{_free_port()}"
+            address = f"127.0.0.1:{free_port()}"
             device_id = os.getpid()  # also names a socket in /tmp, so it must be nobody else's
             self._process = self._start(address, device_id)
-            super().__init__(SwitchAddress("bmv2", address, device_id))
-            self._wait_until_ready()
+            super().__init__(SwitchAddress(self.kind, address, device_id))
+            wait_until_served(address, self._alive, self.evidence)
         except BaseException:
             self._take_down()
             raise
@@ -67,7 +71,7 @@ class Bmv2Target(Target):
     def evidence(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines()
         tail = "\n".join(lines[-LOG_TAIL_LINES:])
-        return f"the last lines of the log of {SWITCH}:\n{tail}"
+        return f"the last lines of the log of {self.command}:\n{tail}"
 
     def _inject(self, port: int, frame: bytes) -> None:
         self._links.send(port, frame)
@@ -82,13 +86,13 @@ class Bmv2Target(Target):
         with self._log.open("wb") as log:
             return subprocess.Popen(
                 [
-                    SWITCH,
+                    self.command,
                     "--no-p4",
                     "--device-id",
                     str(device_id),
                     *interfaces,
                     "--thrift-port",
-                    str(_free_port(int(address.rpartition(":")[2]) + 1)),
+                    str(free_port(int(address.rpartition(":")[2]) + 1)),
                     "--log-console",
                     "--log-level",
                     "warn",
@@ -103,27 +107,6 @@ class Bmv2Target(Target):
                 stderr=subprocess.STDOUT,
                 cwd=self._directory.name,
             )
-
-    def _wait_until_ready(self) -> None:
-        """Wait for an RPC to be answered: a listening port alone says too little."""
-        deadline = time.monotonic() + START_DEADLINE_S
-        options = [
-            ("grpc.initial_reconnect_backoff_ms", 50),
-            ("grpc.min_reconnect_backoff_ms", 50),
-            ("grpc.max_reconnect_backoff_ms", 200),
-        ]
-        with grpc.insecure_channel(self.address.address, options=options) as channel:
-            stub = p4r_grpc.P4RuntimeStub(channel)
-            while time.monotonic() < deadline and self._alive():
-                try:
-                    stub.Capabilities(
-                        p4r.CapabilitiesRequest(), timeout=ATTEMPT_S, wait_for_ready=True
-                    )
-                except grpc.RpcError:
-                    continue
-                return
-        state = "did not answer" if self._alive() else "ended"
-        raise AssertionError(f"{SWITCH} {state} within {START_DEADLINE_S:g} s\n{self.evidence()}")
 
     def _alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -141,7 +124,42 @@ class Bmv2Target(Target):
         self._directory.cleanup()
 
 
-def _free_port(first: int = FIRST_PORT) -> int:
+class Bmv2Target(ProcessTarget):
+    """bmv2's simple_switch_grpc."""
+
+    kind = "bmv2"
+    command = "simple_switch_grpc"
+
+
+class SoftswitchProcessTarget(ProcessTarget):
+    """The software switch as users start it."""
+
+    kind = "softswitch-process"
+    command = str(Path(sys.executable).with_name("softswitch"))
+
+
+def wait_until_served(address: str, alive: Callable[[], bool], evidence: Callable[[], str]) -> None:
+    """Wait for an RPC to be answered: a listening port alone says too little."""
+    deadline = time.monotonic() + START_DEADLINE_S
+    options = [
+        ("grpc.initial_reconnect_backoff_ms", 50),
+        ("grpc.min_reconnect_backoff_ms", 50),
+        ("grpc.max_reconnect_backoff_ms", 200),
+    ]
+    with grpc.insecure_channel(address, options=options) as channel:
+        stub = p4r_grpc.P4RuntimeStub(channel)
+        while time.monotonic() < deadline and alive():
+            try:
+                stub.Capabilities(p4r.CapabilitiesRequest(), timeout=ATTEMPT_S, wait_for_ready=True)
+            except grpc.RpcError:
+                continue
+            return
+    state = "did not answer" if alive() else "ended"
+    raise AssertionError(f"the switch {state} within {START_DEADLINE_S:g} s\n{evidence()}")
+
+
+def free_port(first: int = FIRST_PORT) -> int:
+    """Return a TCP port of this machine that nothing listens on, from `first` up."""
     for port in range(first, LAST_PORT):
         with socket.socket() as sock:
             try:

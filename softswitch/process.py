@@ -1,0 +1,128 @@
+"""One switch as a process: its ports in the main thread, its P4Runtime server in another."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from softswitch.device import Device
+from softswitch.errors import SoftswitchError
+from softswitch.options import Options, UsageError
+from softswitch.p4runtime import P4RuntimeServer, ServerThread, Tls
+from softswitch.ports import DataPlane, PortError, PortName, read_ports
+from softswitch.ports.naming import check_distinct
+
+LOG = logging.getLogger("softswitch")
+
+
+def run(options: Options) -> None:
+    """Bring the switch up, serve until a signal, take it down.
+
+    Raises UsageError, PortError or ServerError; the switch is down then.
+    """
+    _say("Calling target program-options parser")
+    for note in options.notes:
+        _say(f"Note: {note}")
+    clock = _clock()
+    device = Device(
+        options.device_id, cpu_port=options.cpu_port, queues=options.queues, clock=clock
+    )
+    if options.program is not None:
+        _load(device, options.program)
+    server = ServerThread(
+        P4RuntimeServer(
+            [device],
+            options.address,
+            packet_out=lambda _, packet: plane.packet_out(packet),
+            tls=_tls(options),
+        )
+    )
+    plane = DataPlane(
+        device,
+        lambda packet: server.packet_in(device.device_id, packet),
+        clock,
+        capture_dir=options.capture_dir,
+        dump=options.dump,
+    )
+    _heed_signals(options, plane)
+    try:
+        wanted = _wanted(options)
+        for name in wanted:
+            _say(f"Adding interface {name.interface} as port {name.port}")
+        plane.set_ports(wanted)
+        address = server.start()
+        try:
+            _say(f"Server listening on {address}")
+            # What exists by now lives as long as the process: no collector need look at it again.
+            gc.freeze()
+            plane.run()
+        finally:
+            server.stop()
+    finally:
+        plane.close()
+
+
+def _clock() -> Callable[[], int]:
+    """Return the switch's clock: microseconds since now, as bmv2 has it."""
+    started = time.monotonic_ns()
+    return lambda: (time.monotonic_ns() - started) // 1000
+
+
+def _load(device: Device, path: Path) -> None:
+    try:
+        device.load_pipeline(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    except SoftswitchError as error:
+        raise UsageError(f"{path} does not run here: {error}") from error
+
+
+def _wanted(options: Options) -> tuple[PortName, ...]:
+    """Return the ports of the command line and of the file as it is now."""
+    listed = read_ports(options.ports_file) if options.ports_file is not None else ()
+    wanted = tuple(dict.fromkeys((*options.ports, *listed)))
+    check_distinct(wanted)
+    return wanted
+
+
+def _tls(options: Options) -> Tls | None:
+    if not options.tls or options.tls_certificate is None or options.tls_key is None:
+        return None
+    authority = options.tls_authority
+    return Tls(
+        certificate=_pem(options.tls_certificate),
+        key=_pem(options.tls_key),
+        client_authority=None if authority is None else _pem(authority),
+        require_client=options.tls_clients,
+    )
+
+
+def _pem(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"certificate or key {path} cannot be read: {error.strerror}") from error
+
+
+def _heed_signals(options: Options, plane: DataPlane) -> None:
+    """End on SIGTERM and SIGINT; on SIGHUP make the ports those that are wanted now."""
+
+    def reload() -> None:
+        try:
+            plane.set_ports(_wanted(options))
+            LOG.info("Ports are as wanted")
+        except PortError as error:
+            LOG.error("Ports are not all as wanted: %s", error)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: plane.stop())
+    signal.signal(signal.SIGHUP, lambda *_: plane.ask(reload))
+
+
+def _say(text: str) -> None:
+    """Print one of the lines that bmv2 prints whatever its log is."""
+    print(text, flush=True)
