@@ -2,10 +2,9 @@
 
 import random
 from fractions import Fraction
-from typing import Literal
 
 from controller.placement import Tree
-from controller.placement.online import OnlineAllocator
+from controller.placement.online import Goal, OnlineAllocator, Spend, Ties
 from evaluation.settings import RATES, Cell, Record, Settings, paper_tree, seed_of
 
 __all__ = ["STRATEGIES", "VARIANTS", "admit", "cells", "measure", "workload_loads"]
@@ -13,11 +12,12 @@ __all__ = ["STRATEGIES", "VARIANTS", "admit", "cells", "measure", "workload_load
 STRATEGIES = ("top", "max", "level")
 """What the paper compares its greedy with, under the same capacities."""
 
-VARIANTS: dict[str, tuple[Literal["needed", "budget"], Literal["index", "residual"]]] = {
-    "smc": ("budget", "index"),
-    "smc-needed": ("needed", "index"),
-    "smc-spread": ("needed", "residual"),
-    "smc-spread-all": ("budget", "residual"),
+VARIANTS: dict[str, tuple[Spend, Ties, Goal]] = {
+    "smc": ("budget", "index", "own"),
+    "smc-needed": ("needed", "index", "own"),
+    "smc-spread": ("needed", "residual", "own"),
+    "smc-spread-all": ("budget", "residual", "own"),
+    "smc-total": ("needed", "index", "total"),
 }
 """SMC for many workloads by name: "smc" is the paper's greedy, which spends all of k."""
 
@@ -77,8 +77,8 @@ def workload_loads(levels: int, seed: int, repeat: int, count: int) -> list[tupl
 def admit(allocator: OnlineAllocator, name: str, load: tuple[int, ...], k: int) -> int:
     """Serve a workload by a variant of SMC or a strategy, and say how many switches it spent."""
     if name in VARIANTS:
-        spend, ties = VARIANTS[name]
-        admission = allocator.admit(load, k, spend=spend, ties=ties)
+        spend, ties, goal = VARIANTS[name]
+        admission = allocator.admit(load, k, spend=spend, ties=ties, goal=goal)
     else:
         admission = allocator.admit(load, k, name)
     return len(admission.placement.blue)
@@ -87,7 +87,7 @@ def admit(allocator: OnlineAllocator, name: str, load: tuple[int, ...], k: int) 
 def _series(
     name: str,
     tree: Tree,
-    capacity: list[int | None] | list[int],
+    capacity: list[int],
     loads: list[tuple[int, ...]],
     k: int,
     counts: tuple[int, ...],

@@ -24,8 +24,6 @@ __all__ = ["DaskEngine", "Engine", "LocalEngine", "Results", "Sweep", "run_sweep
 Results = Mapping[Cell, tuple[Record, ...]]
 _Done = tuple[Cell, tuple[Record, ...]]
 
-_CONNECT_SECONDS = 10
-
 
 class Engine(Protocol):
     """Where cells are computed."""
@@ -77,9 +75,11 @@ class DaskEngine:
 
     Attributes:
         scheduler: the address of its scheduler, such as tcp://host:8786.
+        seconds: how long to wait for it.
     """
 
     scheduler: str
+    seconds: float = 10.0
 
     def compute(self, cells: Sequence[Cell], words: Path | None) -> Iterator[_Done]:
         """See Engine. Raises MissingError without Dask, scheduler, workers or equal code."""
@@ -92,9 +92,7 @@ class DaskEngine:
                 "install bluetree with the extra dask"
             ) from None
         try:
-            client = distributed.Client(
-                self.scheduler, timeout=_CONNECT_SECONDS, set_as_default=False
-            )
+            client = distributed.Client(self.scheduler, timeout=self.seconds, set_as_default=False)
         except (OSError, ValueError) as error:
             raise MissingError(
                 f"--scheduler {self.scheduler}: no Dask scheduler answers there: {error}"
@@ -108,8 +106,14 @@ class DaskEngine:
                 ): cell
                 for cell in cells
             }
-            for future in distributed.as_completed(futures):
-                yield futures[future], future.result()
+            try:
+                for future in distributed.as_completed(futures, loop=client.loop):
+                    yield futures[future], future.result()
+            except (OSError, distributed.KilledWorker) as error:
+                raise MissingError(
+                    f"--scheduler {self.scheduler}: the cluster was lost ({error}): "
+                    "run it again, it goes on where it stopped"
+                ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,19 @@ Sec. V, "Multiple Workloads": switch s can aggregate for at most a(s) workloads 
 workload t is placed on Lambda_t = {s : a_t(s) > 0} before the next one is known. What all of them
 put on a link adds up.
 
-The paper's greedy gives every workload its whole budget k. Two choices improve on it:
+The paper's greedy gives every workload its whole budget k. These choices differ from it:
 
 - `spend="needed"`: only the blue switches that the optimum of this workload needs, the fewest.
 - `ties="residual"`: among equally good sets, one that spares the switches with the least residual
   capacity. `spread` says exactly what is guaranteed.
+- `goal="total"`: the least congestion of all workloads together, not of the new one alone.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from controller.placement.baselines import all_blue, all_red, max_load, top
 from controller.placement.dynamic import smc_dp
@@ -24,13 +25,14 @@ from controller.placement.flips import smc
 from controller.placement.level import level
 from controller.placement.loads import Placement, loads, most_congested
 from controller.placement.message_size import unit_sizes
-from controller.placement.sized import fewest_within, smc_painted
+from controller.placement.sized import fewest_within, smc_beside, smc_painted
 from controller.placement.tree import Tree
 
-__all__ = ["Admission", "OnlineAllocator", "Spend", "Ties", "spread"]
+__all__ = ["Admission", "Goal", "OnlineAllocator", "Spend", "Ties", "spread"]
 
 Spend = Literal["needed", "budget"]
 Ties = Literal["index", "residual"]
+Goal = Literal["own", "total"]
 
 _STRATEGIES = MappingProxyType(
     {
@@ -106,6 +108,7 @@ class OnlineAllocator:
         *,
         spend: Spend = "needed",
         ties: Ties = "index",
+        goal: Goal = "own",
     ) -> Admission:
         """Place a workload on the switches that have capacity left, and take what it uses.
 
@@ -118,6 +121,9 @@ class OnlineAllocator:
             ties: of smc: "index" leaves the choice among equal sets to the index; "residual" takes
                 what `spread` takes; with spend="budget" it then adds available switches up to k,
                 those of most residual capacity first, then the nearest to the root.
+            goal: of smc: "own" makes the congestion that this workload alone causes least, as the
+                paper does; "total" that of all workloads being served, see `smc_beside`, spending
+                what is needed.
 
         Raises:
             PlacementError: an unknown word, a load that is not one integer >= 0 a switch, k
@@ -125,15 +131,11 @@ class OnlineAllocator:
         """
         if strategy not in _STRATEGIES:
             raise PlacementError(f"strategy {strategy!r} is not one of {', '.join(_STRATEGIES)}")
-        if spend not in ("needed", "budget") or ties not in ("index", "residual"):
-            raise PlacementError(
-                f"spend {spend!r} with ties {ties!r}: spend is needed or budget, "
-                "ties are index or residual"
-            )
-        if strategy != "smc" and (spend, ties) != ("needed", "index"):
-            raise PlacementError(f"spend and ties are choices of smc, leave them out of {strategy}")
+        _check_choices(strategy, spend, ties, goal)
         tree = self._on_residual(load)
-        if ties == "residual":
+        if goal == "total":
+            placement = smc_beside(tree, self._messages, k)
+        elif ties == "residual":
             placement = spread(tree, k, self._residual)
             if spend == "budget":
                 placement = _padded(tree, placement, self._residual)
@@ -197,7 +199,9 @@ class OnlineAllocator:
         return Tree(self._tree.parent, self._tree.rate, load, available)
 
     def _take(self, tree: Tree, placement: Placement) -> Admission:
-        messages = loads(tree, placement.blue).messages
+        alone = loads(tree, placement.blue)
+        messages = alone.messages
+        placement = replace(placement, congestion=alone.congestion)
         admission = Admission(self._arrived, tree.load, placement, messages)
         self._admitted[self._arrived] = admission
         self._arrived += 1
@@ -207,6 +211,20 @@ class OnlineAllocator:
         for v, count in enumerate(messages):
             self._messages[v] += count
         return admission
+
+
+def _check_choices(strategy: str, spend: str, ties: str, goal: str) -> None:
+    if spend not in get_args(Spend) or ties not in get_args(Ties) or goal not in get_args(Goal):
+        raise PlacementError(
+            f"spend {spend!r}, ties {ties!r}, goal {goal!r}: spend is needed or budget, "
+            "ties are index or residual, goal is own or total"
+        )
+    if strategy != "smc" and (spend, ties, goal) != ("needed", "index", "own"):
+        raise PlacementError(
+            f"spend, ties and goal are choices of smc, leave them out of {strategy}"
+        )
+    if goal == "total" and (spend, ties) != ("needed", "index"):
+        raise PlacementError("goal total spends what is needed and breaks ties by index")
 
 
 def spread(tree: Tree, k: int, residual: Sequence[int | None]) -> Placement:

@@ -1,4 +1,4 @@
-"""SMC for messages of different sizes, and SMC as the paper's SMC-Color spends its budget.
+"""SMC in other settings: messages of different sizes, links in use, the budget spent as painted.
 
 The pass of `smc` stays exact when sizes are subadditive, that is when a merged message is never
 larger than its parts together, as with unions of keys. What it needs is that the flip of an
@@ -10,6 +10,8 @@ Let v send, red, what u sends and R more, so that M(v) = M(u) + R. The content o
 and of what makes up R, so merged(v) <= merged(u) + R. Taking it from M(v) gives the line above. A
 blue switch sends merged(v) whatever is blue below it, so flips of different subtrees stay
 independent, and merged(v) <= M(v) always, so a cap below merged(v) is met by no set at all.
+
+The caps are free: each link may have one of its own, for instance what others leave of it.
 """
 
 import math
@@ -20,11 +22,11 @@ from heapq import heappop, heappush
 from controller.placement.budget import checked_budget
 from controller.placement.errors import PlacementError
 from controller.placement.flips import smc
-from controller.placement.loads import Placement
+from controller.placement.loads import Placement, message_counts, most_congested
 from controller.placement.message_size import MessageSizes, sized_loads, unit_sizes
 from controller.placement.tree import Tree
 
-__all__ = ["fewest_within", "smc_painted", "smc_sized"]
+__all__ = ["fewest_within", "smc_beside", "smc_painted", "smc_sized"]
 
 _NONE: frozenset[int] = frozenset()
 # (-worth, switch), as in the pass of `smc`.
@@ -62,6 +64,39 @@ def smc_sized(tree: Tree, sizes: MessageSizes, k: int) -> Placement:
     blue = fewest_within(tree, sizes, optimum, budget)
     assert blue is not None
     return Placement(blue, optimum, "smc-sized", budget)
+
+
+def smc_beside(tree: Tree, carried: Sequence[int], k: int) -> Placement:
+    """A placement of at most k blue switches with the least congestion beside other traffic.
+
+    `carried` is what every link carries already; the congestion that is least, and that the
+    placement names, is of both together. Exact, with the fewest blue switches that reach it.
+
+    Raises:
+        PlacementError: k is negative or not an integer, or another number of links.
+    """
+    budget = checked_budget(k)
+    if len(carried) != tree.n:
+        raise PlacementError(
+            f"carried has {len(carried)} entries and the tree {tree.n} links: give one a link"
+        )
+    sizes = unit_sizes(tree)
+
+    def total(blue: frozenset[int]) -> Fraction:
+        own = message_counts(tree, blue)
+        return most_congested(tree, [a + b for a, b in zip(own, carried, strict=True)])
+
+    def attempt(bound: Fraction) -> Fraction | None:
+        blue = fewest_within(tree, sizes, bound, budget, carried=carried)
+        return None if blue is None else total(blue)
+
+    optimum = total(frozenset(v for v in range(tree.n) if tree.available[v]))
+    worst = total(_NONE)
+    if worst > optimum and attempt(optimum) is None:
+        optimum = _least_feasible(tree, optimum, worst, attempt)
+    chosen = fewest_within(tree, sizes, optimum, budget, carried=carried)
+    assert chosen is not None
+    return Placement(chosen, optimum, "smc", budget)
 
 
 def smc_painted(tree: Tree, k: int) -> Placement:
@@ -106,11 +141,12 @@ def fewest_within(
     *,
     forced: frozenset[int] = _NONE,
     available: Sequence[bool] | None = None,
+    carried: Sequence[int] | None = None,
 ) -> frozenset[int] | None:
     """The fewest available switches, `forced` among them, that keep every link within `bound`.
 
-    `available` stands in for that of the tree. None means that more than `budget` would be needed,
-    or that no set at all is enough.
+    `available` stands in for that of the tree; `carried` is what other traffic puts on every link.
+    None means that more than `budget` would be needed, or that no set at all is enough.
     """
     allowed = tree.available if available is None else available
     cap_of = [
@@ -122,6 +158,8 @@ def fewest_within(
     blue: list[int] = []
     for v in tree.order:
         units, cap = sent[v], cap_of[tree.rate_index[v]]
+        if carried is not None:
+            cap -= carried[v]
         flips: list[_Flip] = []
         if v in forced or (allowed[v] and units > cap):
             blue.append(v)

@@ -109,7 +109,7 @@ def _variants_picture(table: Table, settings: Settings) -> Figure:
     sheet.axes("workloads", "congestion over that of all red")
     for ax, rates in zip(sheet.panels[0], RATES, strict=True):
         for i, (name, look) in enumerate(VARIANT_LOOKS.items()):
-            plot(ax, table.line(name, rates), look, settings.workloads, 0.06 * (i - 1.5))
+            plot(ax, table.line(name, rates), look, settings.workloads, 0.06 * (i - 2))
         ax.set_ylim(bottom=0)
         sheet.heading(ax, f"{rates} rates")
     return sheet.figure
@@ -127,7 +127,7 @@ def _offline_picture(table: Table) -> Figure:
     most = max(p.mean + p.deviation for p in table.points if p.series in VARIANT_LOOKS)
     for ax, rates in zip(sheet.panels[0], RATES, strict=True):
         for i, (name, look) in enumerate(VARIANT_LOOKS.items()):
-            plot(ax, table.line(name, rates), look, offline.WORKLOADS, 0.05 * (i - 1.5))
+            plot(ax, table.line(name, rates), look, offline.WORKLOADS, 0.05 * (i - 2))
         ax.set_ylim(0.9, 1.05 * most)
         sheet.heading(ax, f"{rates} rates")
     return sheet.figure
@@ -174,7 +174,7 @@ def _claims(table: Table, settings: Settings) -> Iterator[Claim]:
 
 def _improvements(variants: Table, spent: Table, settings: Settings) -> Iterator[str]:
     last = max(settings.workloads)
-    for name in ("smc-needed", "smc-spread", "smc-spread-all"):
+    for name in list(VARIANT_LOOKS)[1:]:
         changes = []
         for rates in RATES:
             points = [

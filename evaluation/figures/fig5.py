@@ -103,6 +103,6 @@ def _claims(table: Table, settings: Settings) -> Iterator[Claim]:
 
 
 def _findings(table: Table, settings: Settings) -> Iterator[str]:
-    for name in ("smc-needed", "smc-spread", "smc-spread-all"):
+    for name in list(VARIANT_LOOKS)[1:]:
         enough = listed(f"{rates} {_enough(table, name, rates)}" for rates in RATES)
         yield (f'"{VARIANT_LOOKS[name].label}": {_lines(table, name)}. Enough: {enough}.')
