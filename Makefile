@@ -13,9 +13,10 @@ SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint types p4 bench docker system clean
+.PHONY: campaign-stf
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make the virtual environment .venv, if it is missing or out of date
 
@@ -53,6 +54,11 @@ p4: $(STAMP) ## compile the P4 program and rewrite p4src/build (needs p4c-bm2-ss
 
 bench: $(STAMP) ## contributions a second that one switch sums on one core
 	@$(BIN)/python -m evaluation.bench_switch
+
+campaign-stf: $(STAMP) ## run p4c's recorded packets: STF=<p4c>/testdata/p4_16_samples
+	@[ -n "$(STF)" ] || { echo "make: name p4c's test programs:" \
+	    "\`make $@ STF=<p4c>/testdata/p4_16_samples\`" >&2; exit 2; }
+	@$(BIN)/python -m tests.differential.stf $(STF)
 
 docker: ## build the image bluetree:latest (needs a container engine)
 	@command -v docker >/dev/null || { echo "make: docker is not installed" >&2; exit 3; }

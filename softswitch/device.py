@@ -14,31 +14,29 @@ from softswitch.codegen import Compiled, compile_program, find_compiled
 from softswitch.control import TableControl
 from softswitch.entries import (
     ActionCall,
-    CloneSession,
     CounterData,
+    CrcConfig,
     Digest,
     Match,
     MeterConfig,
     ProfileGroup,
     ProfileMember,
-    Replica,
     TableEntry,
 )
 from softswitch.errors import (
-    AlreadyExists,
     FailedPrecondition,
     InvalidArgument,
     NotFound,
     OutOfRange,
 )
+from softswitch.hashes import CustomCrc, Toeplitz
 from softswitch.ir import Program
 from softswitch.loader import load_program
 from softswitch.meters import MeterArray
+from softswitch.replication import ReplicationEngine
 from softswitch.state import State
 
 MAX_PASSES = 256
-_MAX_SESSION = 32767
-_MAX_GROUP = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def compile_json(json_bytes: bytes) -> Compiled:
     return known if known is not None else compile_program(load_program(json_bytes))
 
 
-class Device:
+class Device(ReplicationEngine):
     """A device; all errors are subclasses of `softswitch.errors.SoftswitchError`.
 
     `cpu_port`: the port of packet-ins and packet-outs. `queues`: priority queues a port; a
@@ -72,6 +70,7 @@ class Device:
         queues: int = 1,
         clock: Callable[[], int] | None = None,
     ) -> None:
+        super().__init__()
         self.device_id = device_id
         self.cpu_port = cpu_port
         self.queues = queues
@@ -79,8 +78,6 @@ class Device:
         self.on_idle: Callable[[tuple[TableEntry, ...]], None] | None = None
         """Called by `age` with the entries that it found idle, if there are any."""
         self._digest_sink: Callable[[Digest], None] | None = None
-        self._groups: dict[int, tuple[tuple[int, int], ...]] = {}
-        self._sessions: dict[int, tuple[tuple[tuple[int, int], ...], int]] = {}
         self._pipeline: _Pipeline | None = None
 
     # --- pipeline -------------------------------------------------------------------------------
@@ -317,6 +314,31 @@ class Device:
         number = list(self.program.registers).index(name)
         self._now.state.registers[number][index] = value
 
+    # --- hashes -----------------------------------------------------------------------------------
+
+    def set_crc(self, calculation: str, config: CrcConfig) -> None:
+        """Give a calculation with a custom CRC other parameters (``set_crc16_parameters`` there).
+
+        `program.calculations` lists the names. NotFound; InvalidArgument for another width.
+        """
+        found = self._now.state.hashes.get(calculation)
+        if not isinstance(found, CustomCrc):
+            raise NotFound(f"the program has no calculation '{calculation}' with a custom CRC")
+        if config.width != found.config.width:
+            raise InvalidArgument(f"calculation '{calculation}' is {found.config.width} bits wide")
+        if max(config.polynomial, config.initial, config.final_xor) >> config.width:
+            raise InvalidArgument(f"calculation '{calculation}': a parameter is too wide")
+        found.configure(config)
+
+    def set_toeplitz_key(self, calculation: str, key: bytes) -> None:
+        """Set the key of a Toeplitz hash: a multiple of 4 bytes, the first for the first bits."""
+        found = self._now.state.hashes.get(calculation)
+        if not isinstance(found, Toeplitz):
+            raise NotFound(f"the program has no calculation '{calculation}' with a Toeplitz hash")
+        if not key or len(key) % 4:
+            raise InvalidArgument(f"calculation '{calculation}': a key of 4, 8, 12, ... bytes")
+        found.configure(key)
+
     # --- parser value sets ----------------------------------------------------------------------
 
     def set_value_set(self, name: str, members: frozenset[int]) -> None:
@@ -338,61 +360,6 @@ class Device:
         if name not in self.program.value_sets:
             raise NotFound(f"the program has no parser value set '{name}'")
         return self._now.state.value_sets[list(self.program.value_sets).index(name)]
-
-    # --- replication ----------------------------------------------------------------------------
-
-    def create_multicast_group(self, group: int, replicas: tuple[Replica, ...]) -> None:
-        """AlreadyExists; InvalidArgument for group 0 or a (port, instance) that comes twice."""
-        if group in self._groups:
-            raise AlreadyExists(f"multicast group {group} is there already; modify it")
-        self._groups[group] = _copies(f"multicast group {group}", group, _MAX_GROUP, replicas)
-
-    def modify_multicast_group(self, group: int, replicas: tuple[Replica, ...]) -> None:
-        """NotFound; InvalidArgument as `create_multicast_group`."""
-        copies = _copies(f"multicast group {group}", group, _MAX_GROUP, replicas)
-        if group not in self._groups:
-            raise NotFound(f"there is no multicast group {group}")
-        self._groups[group] = copies
-
-    def delete_multicast_group(self, group: int) -> None:
-        """NotFound."""
-        if self._groups.pop(group, None) is None:
-            raise NotFound(f"there is no multicast group {group}")
-
-    def multicast_groups(self) -> dict[int, tuple[Replica, ...]]:
-        """All groups by id."""
-        return {g: tuple(Replica(*c) for c in copies) for g, copies in self._groups.items()}
-
-    def create_clone_session(self, session: CloneSession) -> None:
-        """AlreadyExists; InvalidArgument."""
-        if session.session in self._sessions:
-            raise AlreadyExists(f"clone session {session.session} is there already; modify it")
-        self._put_session(session)
-
-    def modify_clone_session(self, session: CloneSession) -> None:
-        """NotFound; InvalidArgument."""
-        if session.session not in self._sessions:
-            raise NotFound(f"there is no clone session {session.session}")
-        self._put_session(session)
-
-    def _put_session(self, session: CloneSession) -> None:
-        what = f"clone session {session.session}"
-        copies = _copies(what, session.session, _MAX_SESSION, session.replicas)
-        if session.max_length < 0:
-            raise InvalidArgument(f"{what}: packet length {session.max_length} is negative")
-        self._sessions[session.session] = (copies, session.max_length)
-
-    def delete_clone_session(self, session: int) -> None:
-        """NotFound."""
-        if self._sessions.pop(session, None) is None:
-            raise NotFound(f"there is no clone session {session}")
-
-    def clone_sessions(self) -> dict[int, CloneSession]:
-        """All sessions by id."""
-        return {
-            number: CloneSession(number, tuple(Replica(*c) for c in copies), length)
-            for number, (copies, length) in self._sessions.items()
-        }
 
     # --- packets --------------------------------------------------------------------------------
 
@@ -419,17 +386,3 @@ class Device:
                 passes += 1
             state.later.clear()
         return out
-
-
-def _copies(
-    what: str, number: int, largest: int, replicas: tuple[Replica, ...]
-) -> tuple[tuple[int, int], ...]:
-    if not 0 < number <= largest:
-        raise InvalidArgument(f"{what}: ids are 1..{largest}")
-    copies = tuple((r.port, r.instance) for r in replicas)
-    for port, instance in copies:
-        if not 0 <= port <= 511 or not 0 <= instance <= 65535:
-            raise InvalidArgument(f"{what}: port {port} or instance {instance} is out of range")
-    if len(set(copies)) != len(copies):
-        raise InvalidArgument(f"{what}: a (port, instance) comes twice")
-    return copies

@@ -162,6 +162,18 @@ class MeterConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class CrcConfig:
+    """Parameters of a custom CRC of `width` bits; `polynomial` is without its top term."""
+
+    width: int
+    polynomial: int
+    initial: int
+    final_xor: int
+    reflect_data: bool
+    reflect_remainder: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Replica:
     """One copy of a multicast packet: egress port and instance (``egress_rid``)."""
 

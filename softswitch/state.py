@@ -6,6 +6,7 @@ from collections.abc import Callable, MutableMapping, MutableSequence
 
 from softswitch import ir
 from softswitch.entries import Digest
+from softswitch.hashes import STATEFUL, stateful_hash
 from softswitch.meters import MeterArray
 from softswitch.profiles import Profile
 from softswitch.tables import Cell, RuntimeTable, Stored, runtime_table
@@ -51,6 +52,12 @@ class State:
             name: runtime_table(table) for name, table in program.tables.items()
         }
         self.lookups = tuple(t.lookup for t in self.tables.values())
+        selectors = [p.selector for p in program.profiles.values() if p.selector is not None]
+        self.hashes = {
+            c.name: stateful_hash(c.algorithm)
+            for c in (*program.calculations.values(), *selectors)
+            if c.algorithm in STATEFUL
+        }
         self.profiles = {name: Profile(p) for name, p in program.profiles.items()}
         # per table, where its actions stand; members of a profile know their action by name
         self.positions = tuple(

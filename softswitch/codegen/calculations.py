@@ -8,13 +8,12 @@ is ever joined, and a header that is covered from end to end is one term.
 from softswitch import ir
 from softswitch.codegen.layout import Layout
 from softswitch.codegen.writer import Writer
+from softswitch.hashes import STATEFUL
 
 _HELPERS = {
     "crc16": "crc16",
-    "crc16_custom": "crc16",
     "crcCCITT": "crc_ccitt",
     "crc32": "crc32",
-    "crc32_custom": "crc32",
     "xor16": "xor16",
     "xor32": "xor32",
     "identity": "identity",
@@ -82,6 +81,8 @@ class Calculations:
             return "getrandbits(32)"
         whole, bits = self._join(calculation)
         data = f"({whole} << (-{bits} & 7)).to_bytes(({bits} + 7) // 8)"
+        if calculation.algorithm in STATEFUL:
+            return f"S.hashes[{calculation.name!r}]({data})"
         return f"{_HELPERS[calculation.algorithm]}({data})"
 
     def _join(self, calculation: ir.Calculation) -> tuple[str, str]:

@@ -112,9 +112,40 @@ class Expressions:
                 joined = ", ".join(layout.field(r) for r in refs)
                 test = f"0 <= ({temp} := {self.value(expr.index)}) < {len(refs)}"
                 return Code(f"(({joined},)[{temp}] if {test} else 0)", min(low, 0), high)
+            case ir.SameHeader(left=one, right=other):
+                return Code(self._same(self._whole(one), self._whole(other)), 0, 1)
+            case ir.SameUnion(left=members, right=others):
+                tests = [
+                    self._same(self._instance(a), self._instance(b))
+                    for a, b in zip(members, others, strict=True)
+                ]
+                return Code(f"({' or '.join(tests)})", 0, 1)
             case ir.Lookahead(width=width) if self.peek is not None:
                 return Code(self.peek(expr), 0, (1 << width) - 1)
         raise TypeError(f"{type(expr).__name__} outside a parser")
+
+    def _instance(self, header: str) -> str:
+        """A tuple of the validity of a header and all its fields."""
+        parts = [self.layout.valid(header)]
+        for decl in self.layout.program.headers[header].type.fields:
+            ref = ir.FieldRef(header, decl.name)
+            parts.append(self.layout.field(ref))
+            if decl.varbit:
+                parts.append(self.layout.length(ref))
+        return f"({', '.join(parts)},)"
+
+    def _whole(self, operand: ir.HeaderOperand) -> str:
+        if isinstance(operand, ir.HeaderRef):
+            return self._instance(operand.name)
+        elements = self.layout.operands(operand)
+        temp = self.out.temp()
+        test = f"0 <= ({temp} := {self.value(operand.index)}) < {len(elements)}"
+        joined = ", ".join(self._instance(e) for e in elements)
+        return f"(({joined},)[{temp}] if {test} else (False,))"
+
+    def _same(self, left: str, right: str) -> str:
+        temp = self.out.temp()
+        return f"(({temp} := {left})[0] and {temp} == {right})"
 
     def _unary(self, expr: ir.Unary) -> Code:
         inner = self.code(expr.operand)

@@ -107,8 +107,8 @@ class HeaderStatements:
         self.touch(step.target.header)
 
     def shift_stack(self, step: ir.ShiftStack) -> None:
-        elements = self.program.stacks[step.stack].elements
-        size, count = len(elements), min(step.count, len(elements))
+        size = len(self.program.stacks[step.stack].elements)
+        count = min(step.count, size)
         index = self.layout.next_index(step.stack)
         if step.push:
             moves = [(i, i - count) for i in range(size - 1, count - 1, -1)]
@@ -118,7 +118,24 @@ class HeaderStatements:
             moves = [(i, i + count) for i in range(size - count)]
             fresh = range(size - count, size)
             self.out.line(f"{index} = max({index} - {count}, 0)")
+        stacks = self.layout.fellows(step.stack)
+        # element by element: a member that becomes valid ends the others of its union
         for left, right in moves:
-            self.copy(elements[left], elements[right])
+            for stack in stacks:
+                self.copy(stack.elements[left], stack.elements[right])
         for i in fresh:
-            self.out.line(f"{self.layout.valid(elements[i])} = False")
+            for stack in stacks:
+                self.out.line(f"{self.layout.valid(stack.elements[i])} = False")
+
+    def assign_stack(self, step: ir.AssignStack) -> None:
+        stacks = zip(
+            self.layout.fellows(step.target), self.layout.fellows(step.source), strict=True
+        )
+        for target, source in stacks:
+            self.copy_all(target.elements, source.elements)
+        left, right = (self.layout.next_index(s) for s in (step.target, step.source))
+        self.out.line(f"{left} = {right}")
+
+    def copy_all(self, targets: tuple[str, ...], sources: tuple[str, ...]) -> None:
+        for left, right in zip(targets, sources, strict=True):
+            self.copy(left, right)

@@ -60,7 +60,8 @@ class Layout:
         self._summed: set[str] = set()
         self._idents: dict[str, str] = {}
         self._taken: set[str] = set()
-        for name in (*program.headers, *program.stacks):
+        indexes = dict.fromkeys(stack.index for stack in program.stacks.values())
+        for name in (*program.headers, *indexes):
             self._idents[name] = self._unique(identifier(name))
         self._names: dict[ir.FieldRef, str] = {}
         self._taken = set()
@@ -113,6 +114,12 @@ class Layout:
                     self.read.update(self.instances(node))
             elif isinstance(node, ir.CalcHeader):
                 self.read.update(self._all_fields(node.header))
+            elif isinstance(node, ir.SameHeader):
+                for header in (*self.operands(node.left), *self.operands(node.right)):
+                    self.read.update(self._all_fields(header))
+            elif isinstance(node, ir.SameUnion):
+                for header in (*node.left, *node.right):
+                    self.read.update(self._all_fields(header))
             else:
                 self._couple(node)
 
@@ -179,16 +186,25 @@ class Layout:
             case ir.SetValidity(valid=True):
                 self._changed.update(self.operands(node.header))
             case ir.ShiftStack():
-                elements = self.program.stacks[node.stack].elements
-                self._changed.update(elements)
-                self._join(list(elements))
+                for stack in self.fellows(node.stack):
+                    self._changed.update(stack.elements)
+                    self._join(list(stack.elements))
             case ir.AssignStack():
-                target_stack = self.program.stacks[node.target].elements
-                self._changed.update(target_stack)
-                for left, right in zip(
-                    target_stack, self.program.stacks[node.source].elements, strict=True
-                ):
-                    self._join([left, right])
+                stacks = zip(self.fellows(node.target), self.fellows(node.source), strict=True)
+                for to, source_stack in stacks:
+                    self._pair(to.elements, source_stack.elements)
+            case ir.AssignUnion():
+                self._pair(node.target, node.source)
+
+    def _pair(self, targets: tuple[str, ...], sources: tuple[str, ...]) -> None:
+        self._changed.update(targets)
+        for left, right in zip(targets, sources, strict=True):
+            self._join([left, right])
+
+    def fellows(self, stack: str) -> list[ir.Stack]:
+        """The stacks that share the next index of `stack`: it alone, or all members of a union."""
+        index = self.program.stacks[stack].index
+        return [s for s in self.program.stacks.values() if s.index == index]
 
     def _join(self, names: list[str]) -> None:
         root = self._find(names[0])
@@ -254,7 +270,7 @@ class Layout:
         return f"n_{self._idents[ref.header]}"
 
     def next_index(self, stack: str) -> str:
-        return f"s_{self._idents[stack]}"
+        return f"s_{self._idents[self.program.stacks[stack].index]}"
 
     def shift(self, ref: ir.FieldRef) -> int:
         """Bits to the right of a fixed field in its header, varbit left out."""

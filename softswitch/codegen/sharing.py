@@ -22,6 +22,8 @@ _UNSHARED = (
     ir.ElementFieldRef,
     ir.LastIndex,
     ir.StackSize,
+    ir.SameHeader,
+    ir.SameUnion,
     ir.UnionValid,
     ir.ValidRef,
 )

@@ -165,11 +165,9 @@ class Statements(HeaderStatements):
             case ir.AssignVarbit():
                 self.assign_varbit(step)
             case ir.AssignStack():
-                target, source = (self.program.stacks[s] for s in (step.target, step.source))
-                for left, right in zip(target.elements, source.elements, strict=True):
-                    self.copy(left, right)
-                left, right = (self.layout.next_index(s) for s in (step.target, step.source))
-                out.line(f"{left} = {right}")
+                self.assign_stack(step)
+            case ir.AssignUnion():
+                self.copy_all(step.target, step.source)
             case ir.ShiftStack():
                 self.shift_stack(step)
             case ir.ExecuteMeter():

@@ -120,6 +120,22 @@ class Mux:
     right: "Expr"
 
 
+@dataclass(frozen=True, slots=True)
+class SameHeader:
+    """True when both headers are valid and equal field by field (as bmv2 compares headers)."""
+
+    left: "HeaderOperand"
+    right: "HeaderOperand"
+
+
+@dataclass(frozen=True, slots=True)
+class SameUnion:
+    """True when the same member of both header unions is valid, and equal."""
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+
+
 Expr = (
     Const
     | BoolConst
@@ -136,6 +152,8 @@ Expr = (
     | Binary
     | Cast
     | Mux
+    | SameHeader
+    | SameUnion
 )
 LValue = FieldRef | LastFieldRef | ElementFieldRef
 

@@ -53,11 +53,16 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A header stack; `elements` are instance names in order."""
+    """A header stack; `elements` are instance names in order.
+
+    A stack of header unions is one stack for each member of the union. They share their next
+    index, which goes by the name `index`; of other stacks it is their own name.
+    """
 
     name: str
     type: HeaderType
     elements: tuple[str, ...]
+    index: str
 
 
 @dataclass(frozen=True, slots=True)

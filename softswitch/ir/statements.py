@@ -38,6 +38,14 @@ class AssignStack:
 
 
 @dataclass(frozen=True, slots=True)
+class AssignUnion:
+    """Copy a header union, member by member."""
+
+    target: tuple[str, ...]
+    source: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SetValidity:
     """``setValid()`` (fields become 0 if it was invalid) or ``setInvalid()``."""
 
@@ -191,6 +199,7 @@ Statement = (
     | AssignVarbit
     | AssignHeader
     | AssignStack
+    | AssignUnion
     | SetValidity
     | ShiftStack
     | MarkToDrop

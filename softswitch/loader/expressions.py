@@ -11,12 +11,15 @@ from softswitch.ir import (
     FieldRef,
     HeaderOperand,
     HeaderRef,
+    HeaderType,
     LastFieldRef,
     LastIndex,
     Lookahead,
     LValue,
     Mux,
     ParamRef,
+    SameHeader,
+    SameUnion,
     StackSize,
     Unary,
     UnionValid,
@@ -27,6 +30,7 @@ from softswitch.loader.node import Node
 
 _ARITHMETIC = ("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^")
 _COMPARISON = ("==", "!=", "<", "<=", ">", ">=", "and", "or")
+_WHOLE = frozenset(["header", "header_union", "header_stack", "header_union_stack"])
 _BINARY = frozenset((*_ARITHMETIC, *_COMPARISON))
 _UNARY = frozenset(["~", "not", "d2b", "b2d"])
 _CASTS = frozenset(["two_comp_mod", "sat_cast", "usat_cast"])
@@ -49,6 +53,14 @@ def expression(node: Node, names: Names) -> Expr:
             if all(f.name != member.text() for f in stack.type.fields):
                 raise member.fail(f"a field of header stack '{stack.name}'")
             return LastFieldRef(stack.name, member.text())
+        case "union_stack_field":
+            parts = value.elements()
+            if len(parts) != 3:
+                raise value.fail("stack, member and field")
+            stack = names.member_stack(parts[0], parts[1])
+            if all(f.name != parts[2].text() for f in stack.type.fields):
+                raise parts[2].fail(f"a field of header stack '{stack.name}'")
+            return LastFieldRef(stack.name, parts[2].text())
         case "local" | "runtime_data":
             return ParamRef(value.number())
         case "lookahead":
@@ -76,9 +88,8 @@ def _operation(node: Node, names: Names) -> Expr:
             operand = expression(node.get("right").at(node.where), names)
             return Unary("-", operand) if op == "-" else operand
         right = node.get("right").at(node.where)
-        for side in (left, right):
-            if _kind(side) in ("header", "header_union", "header_stack"):
-                raise node.unsupported(f"operation '{op}' on a whole {_kind(side)}")
+        if _kind(left) in _WHOLE or _kind(right) in _WHOLE:
+            return _comparison(op, left, right, names)
         return Binary(op, expression(left, names), expression(right, names))
     right = node.get("right").at(node.where)
     if op in _UNARY:
@@ -94,15 +105,39 @@ def _operation(node: Node, names: Names) -> Expr:
     return _structural(op, node, right, names)
 
 
+def _comparison(op: str, left: Node, right: Node, names: Names) -> Expr:
+    """``==`` and ``!=`` of whole headers and header unions."""
+    kind = _kind(left)
+    if op not in ("==", "!=") or kind not in ("header", "header_union") or _kind(right) != kind:
+        raise left.unsupported(f"operation '{op}' on a whole {kind or _kind(right)}")
+    same: Expr
+    if kind == "header":
+        operands = [header_operand(side, names) for side in (left, right)]
+        types = [header_type(operand, names) for operand in operands]
+        if types[0] != types[1]:
+            raise left.fail("headers of one type")
+        same = SameHeader(operands[0], operands[1])
+    else:
+        first, second = (names.union(side.get("value").at(side.where)) for side in (left, right))
+        if len(first) != len(second):
+            raise left.fail("header unions of one type")
+        same = SameUnion(first, second)
+    return same if op == "==" else Unary("not", same)
+
+
+def header_type(operand: HeaderOperand, names: Names) -> HeaderType:
+    """The type of a header operand."""
+    if isinstance(operand, ElementRef):
+        return names.stacks[operand.stack].type
+    return names.headers[operand.name].type
+
+
 def _structural(op: str, node: Node, right: Node, names: Names) -> Expr:
     match op:
         case "valid":
             return Unary("d2b", ValidRef(names.header(right.get("value").at(node.where))))
         case "valid_union":
-            union = right.get("value").at(node.where)
-            if union.value not in names.unions:
-                raise node.unsupported(f"header union {union.value!r}")
-            return UnionValid(names.unions[union.text()])
+            return UnionValid(names.union(right.get("value").at(node.where)))
         case "last_stack_index":
             return LastIndex(names.stack(right.get("value").at(node.where)).name)
         case "size_stack":

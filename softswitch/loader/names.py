@@ -18,6 +18,8 @@ class Names:
 
     headers: dict[str, Header] = field(default_factory=dict)
     stacks: dict[str, Stack] = field(default_factory=dict)
+    # a stack of header unions by name -> the stack of each member, by member
+    union_stacks: dict[str, dict[str, str]] = field(default_factory=dict)
     unions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     registers: set[str] = field(default_factory=set)
     counters: set[str] = field(default_factory=set)
@@ -42,11 +44,23 @@ class Names:
         return name
 
     def stack(self, node: Node) -> Stack:
-        """A declared header stack."""
+        """A declared header stack; for a stack of unions, that of their first member."""
         name = node.text()
+        if name in self.union_stacks:
+            return self.stacks[next(iter(self.union_stacks[name].values()))]
         if name not in self.stacks:
-            raise node.unsupported(f"header stack '{name}' (only stacks of headers run)")
+            raise node.fail("the name of a header stack")
         return self.stacks[name]
+
+    def member_stack(self, union_stack: Node, member: Node) -> Stack:
+        """The stack of one member of a stack of header unions."""
+        name = self.declared(union_stack, "header union stack", set(self.union_stacks))
+        members = self.union_stacks[name]
+        return self.stacks[members[self.declared(member, "union member", set(members))]]
+
+    def union(self, node: Node) -> tuple[str, ...]:
+        """The members of a declared header union."""
+        return self.unions[self.declared(node, "header union", set(self.unions))]
 
     def field(self, node: Node) -> FieldRef:
         """A declared field, from its pair of names."""

@@ -1,14 +1,15 @@
 """Headers, parser, calculations and checksums of the JSON."""
 
 from softswitch import ir
+from softswitch.hashes import STATEFUL
 from softswitch.loader.expressions import expression
 from softswitch.loader.names import WIDEST, Names
 from softswitch.loader.node import Node
 from softswitch.loader.statements import statement
 
 CHECKSUMS = ("csum16", "cksum16", "xor16", "xor32")
-CRCS = ("crc16", "crcCCITT", "crc32", "crc16_custom", "crc32_custom")
-ALGORITHMS = frozenset((*CHECKSUMS, *CRCS, "identity", "random"))
+CRCS = ("crc16", "crcCCITT", "crc32")
+ALGORITHMS = frozenset((*CHECKSUMS, *CRCS, *STATEFUL, "identity", "random"))
 _PARSER_OPS = {
     "extract": 1,
     "extract_VL": 2,
@@ -61,9 +62,35 @@ def load_headers(root: Node, names: Names) -> None:
         header_type = names.headers[elements[0]].type
         if any(names.headers[e].type != header_type or names.headers[e].metadata for e in elements):
             raise node.fail("a stack of headers of one type")
-        names.stacks[node.name()] = ir.Stack(node.name(), header_type, elements)
+        names.stacks[node.name()] = ir.Stack(node.name(), header_type, elements, node.name())
+    _load_union_stacks(root, names)
+
+
+def _load_union_stacks(root: Node, names: Names) -> None:
+    members = {
+        t.name(): [h.pair()[0].text() for h in t.items("headers")]
+        for t in root.items("header_union_types")
+    }
+    by_id = {u.get("id").number(): u for u in root.items("header_unions")}
     for node in root.items("header_union_stacks"):
-        raise node.at("program").unsupported(f"header union stack '{node.name()}'")
+        name = node.name()
+        where = node.at(f"header union stack '{name}'")
+        rows: list[tuple[str, ...]] = []
+        for item in node.get("header_union_ids").elements():
+            if item.number() not in by_id:
+                raise item.fail("the id of a header union")
+            rows.append(names.unions[by_id[item.number()].name()])
+        kinds = members.get(node.get("union_type").text(), [])
+        if not rows or not kinds or any(len(r) != len(kinds) for r in rows):
+            raise where.fail("a stack of header unions of one type")
+        names.union_stacks[name] = {}
+        for kind, elements in zip(kinds, zip(*rows, strict=True), strict=True):
+            header_type = names.headers[elements[0]].type
+            if any(names.headers[e].type != header_type for e in elements):
+                raise where.fail("a stack of header unions of one type")
+            full = f"{name}.{kind}"
+            names.stacks[full] = ir.Stack(full, header_type, elements, name)
+            names.union_stacks[name][kind] = full
 
 
 def _instances(node: Node, by_id: dict[int, str]) -> tuple[str, ...]:
@@ -226,6 +253,8 @@ def _extract(node: Node, length: ir.Expr | None, names: Names) -> ir.ParserOp:
         return ir.Extract(names.packet_header(value), length)
     if kind == "stack":
         return ir.ExtractNext(names.stack(value).name, length)
+    if kind == "union_stack":
+        return ir.ExtractNext(names.member_stack(*value.pair()).name, length)
     raise node.unsupported(f"extraction to a '{kind}'")
 
 

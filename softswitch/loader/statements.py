@@ -59,6 +59,14 @@ def _assign_stack(args: _Args, names: Names) -> ir.Statement:
     return ir.AssignStack(target.name, source.name)
 
 
+def _assign_union(args: _Args, names: Names) -> ir.Statement:
+    target, source = (names.union(_value(a)) for a in args)
+    types = [tuple(names.headers[h].type for h in members) for members in (target, source)]
+    if types[0] != types[1]:
+        raise args[0].fail("header unions of one type")
+    return ir.AssignUnion(target, source)
+
+
 def _set_valid(args: _Args, names: Names) -> ir.Statement:
     return ir.SetValidity(header_operand(args[0], names), True)
 
@@ -180,6 +188,8 @@ _PRIMITIVES: dict[str, tuple[int, Callable[[_Args, Names], ir.Statement]]] = {
     "assign_header": (2, _assign_header),
     "copy_header": (2, _assign_header),
     "assign_header_stack": (2, _assign_stack),
+    "assign_union": (2, _assign_union),
+    "assign_union_stack": (2, _assign_stack),
     "add_header": (1, _set_valid),
     "remove_header": (1, _set_invalid),
     "push": (2, _push),
