@@ -5,6 +5,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
 
+# p4runtime-shell pins protobuf below 3.21, which cannot share an environment with ours.
+SHELL_VENV     := .venv-shell
+SHELL_PACKAGES := p4runtime-shell==0.0.6 'setuptools<81'
+
 # What `make run` shows; `make run RUN='fig1.json -k 2'` runs something else.
 RUN ?= fat-tree:k=4 -k 4 --workload digits
 
@@ -12,7 +16,7 @@ RUN ?= fat-tree:k=4 -k 4 --workload digits
 SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types p4 bench docker system clean
+.PHONY: help setup run test lint types p4 bench bench-switch shell-env docker system clean
 .PHONY: campaign-stf
 
 help: ## list the targets
@@ -55,10 +59,20 @@ p4: $(STAMP) ## compile the P4 program and rewrite p4src/build (needs p4c-bm2-ss
 bench: $(STAMP) ## contributions a second that one switch sums on one core
 	@$(BIN)/python -m evaluation.bench_switch
 
+bench-switch: $(STAMP) ## softswitch against bmv2 on real links: packets a second, CPU a packet (as root)
+	@$(BIN)/python -m evaluation.bench_veth
+
 campaign-stf: $(STAMP) ## run p4c's recorded packets: STF=<p4c>/testdata/p4_16_samples
 	@[ -n "$(STF)" ] || { echo "make: name p4c's test programs:" \
 	    "\`make $@ STF=<p4c>/testdata/p4_16_samples\`" >&2; exit 2; }
 	@$(BIN)/python -m tests.differential.stf $(STF)
+
+shell-env: $(SHELL_VENV)/.set-up ## p4runtime-shell, which needs older packages, in .venv-shell
+
+$(SHELL_VENV)/.set-up: Makefile
+	@$(PYTHON) -m venv $(SHELL_VENV)
+	@$(SHELL_VENV)/bin/pip install -qq --disable-pip-version-check $(SHELL_PACKAGES)
+	@touch $@
 
 docker: ## build the image bluetree:latest (needs a container engine)
 	@command -v docker >/dev/null || { echo "make: docker is not installed" >&2; exit 3; }
@@ -79,6 +93,6 @@ system: ## Debian's packages for the tests over real links (as root; else says w
 	fi
 
 clean: ## remove the virtual environment, caches and output
-	rm -rf $(VENV) *.egg-info build dist out
+	rm -rf $(VENV) $(SHELL_VENV) *.egg-info build dist out
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

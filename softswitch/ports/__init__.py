@@ -6,6 +6,7 @@ ring       frames in: a memory-mapped ring, no system call a frame
 sender     frames out: many a system call
 checksum   finishes checksums that a sender left to hardware that is not there
 capture    records frames in pcap files
+pair       veth pairs that suit a switch
 port       one port: a ring, a sender, captures, and what it counts
 dataplane  the loop: every frame from every port through the device
 """

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import secrets
 import select
 import socket
-import struct
-import subprocess
 import time
 from collections.abc import Sequence
-from pathlib import Path
+
+from softswitch.ports.pair import create_pair, delete_pair
 
 ETH_P_ALL = 3
 SOL_PACKET = 263
 PACKET_IGNORE_OUTGOING = 23
 SO_RCVBUFFORCE = 33
 RECEIVE_BUFFER = 64 * 1024 * 1024
-SIOCETHTOOL = 0x8946
-OFFLOADS = {
-    "receive checksum": 0x15,
-    "transmit checksum": 0x17,
-    "scatter-gather": 0x19,
-    "TCP segmentation": 0x1F,
-    "generic segmentation": 0x24,
-    "generic receive": 0x2C,
-}
-"""The ETHTOOL_S* commands of linux/ethtool.h that switch an offload on or off."""
-
 MAX_FRAME = 65536
-COMMAND_DEADLINE_S = 30
 
 
 class Links:
-    """One veth pair a port: the switch opens one end, a raw socket here is bound to the other.
-
-    IPv6 is off, so that no router solicitation reaches the switch, and so are the offloads, which
-    would leave checksums to hardware that is not there.
-    """
+    """One veth pair a port: the switch opens one end, a raw socket here is bound to the other."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         token = secrets.token_hex(3)
@@ -76,19 +57,11 @@ class Links:
             sock.close()
         self._sockets.clear()
         for name in self._host_end.values():
-            if Path("/sys/class/net", name).exists():
-                _run("ip", "link", "delete", name)
+            delete_pair(name)
 
     def _create(self, port: int) -> None:
         here, there = self._host_end[port], self.switch_end[port]
-        _run("ip", "link", "add", here, "type", "veth", "peer", "name", there)
-        for name in (here, there):
-            disable_ipv6 = Path("/proc/sys/net/ipv6/conf", name, "disable_ipv6")
-            if disable_ipv6.exists():
-                disable_ipv6.write_text("1")
-            for command in OFFLOADS.values():
-                _ethtool(name, command, 0)
-            _run("ip", "link", "set", name, "up")
+        create_pair(here, there)
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         self._sockets[port] = sock
         sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
@@ -96,15 +69,3 @@ class Links:
         sock.bind((here, 0))
         self._port_of[sock.fileno()] = port
         self._poll.register(sock, select.POLLIN)
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=COMMAND_DEADLINE_S)
-
-
-def _ethtool(name: str, command: int, value: int) -> None:
-    """Do what `ethtool -K` does, which is not installed everywhere."""
-    request = ctypes.create_string_buffer(struct.pack("=II", command, value))
-    ifreq = struct.pack("16sP", name.encode(), ctypes.addressof(request))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        fcntl.ioctl(sock, SIOCETHTOOL, ifreq)
