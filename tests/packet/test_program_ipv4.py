@@ -140,6 +140,35 @@ def test_a_packet_ages(switch: BluetreeSwitch) -> None:
         switch.check(FIRST.port, packet(ICMP(), ttl=ttl), Outcome.TTL_EXPIRED)
 
 
+@pytest.mark.parametrize("words", [0, 1, 10])
+def test_lengths_that_cannot_be_are_malformed(switch: BluetreeSwitch, words: int) -> None:
+    """A header shorter than five words, a packet shorter than its header, a cut header."""
+    frame = with_options(ORDINARY["ping"], words) if words else ORDINARY["ping"]
+    header = 20 + 4 * words
+    for length in (0, 1, 19, 20, header - 1):
+        if length < header:
+            impossible = Ether(frame)
+            impossible[IP].len = length
+            switch.check(FIRST.port, remade(impossible), Outcome.MALFORMED)
+    for ihl in range(5):
+        impossible = Ether(frame)
+        impossible[IP].ihl = ihl
+        switch.check(FIRST.port, remade(impossible), Outcome.MALFORMED)
+    for length in (14, 33, 14 + header - 1):
+        switch.check(FIRST.port, frame[:length], Outcome.MALFORMED)
+    bare = Ether(frame)
+    bare[IP].len = header
+    whole = remade(bare)
+    switch.check(FIRST.port, whole, Outcome.ROUTED, to_host(whole))
+
+
+def test_a_cut_udp_header_is_malformed(switch: BluetreeSwitch) -> None:
+    frame = ORDINARY["UDP"]
+    for length in range(8):
+        switch.check(FIRST.port, frame[: 34 + length], Outcome.MALFORMED)
+    switch.check(FIRST.port, frame[:42], Outcome.ROUTED, (HOST.port, to_host(frame)[1][:42]))
+
+
 def complete(switch: BluetreeSwitch, chunk: int, factor: int) -> None:
     """Finish a chunk that FIRST is in; the sum must be right."""
     frame = contribution(SECOND, chunk, lanes(2, factor))
