@@ -16,7 +16,7 @@ RUN ?= fat-tree:k=4 -k 4 --workload digits
 SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types p4 bench bench-switch shell-env docker system clean
+.PHONY: help setup run test lint types p4 bench bench-placement campaign-placement bench-switch shell-env docker system clean
 .PHONY: campaign-stf
 
 help: ## list the targets
@@ -58,6 +58,12 @@ p4: $(STAMP) ## compile the P4 program and rewrite p4src/build (needs p4c-bm2-ss
 
 bench: $(STAMP) ## contributions a second that one switch sums on one core
 	@$(BIN)/python -m evaluation.bench_switch
+
+bench-placement: $(STAMP) ## seconds, memory and congestion of the placement algorithms by size
+	@$(BIN)/python -m evaluation.bench_placement
+
+campaign-placement: $(STAMP) ## every exact placement algorithm against brute force on 20,000 trees
+	@CAMPAIGN_TREES=20000 $(BIN)/pytest -q --timeout=0 tests/unit/placement/test_optimum.py -k campaign
 
 bench-switch: $(STAMP) ## softswitch against bmv2 on real links: packets a second, CPU a packet (as root)
 	@$(BIN)/python -m evaluation.bench_veth
