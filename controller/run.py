@@ -16,14 +16,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from controller import picture
 from controller.errors import BadInputError, EnvironmentLacksError, RunFailedError
+from controller.fabric_testbed import FabricTestbed
 from controller.measurement import LinkCount, Measurement, measure
 from controller.planning import Plan, plan
 from controller.running import RunOptions, RunResult, StrategyRow, Training
-from controller.testbed import FabricTestbed, FailurePoint, JobOutcome, Values
+from controller.testbed import FailurePoint, Testbed
 from p4src.constants import LANES
 from topologies.fabric.build import MAX_SWITCHES, Conditions
 from topologies.network import Network, wire
 from traffic.endpoint import Op
+from traffic.reports import JobOutcome, Values
 from traffic.workloads import DigitsTraining, exact_sums, synthetic, train_without_network
 
 DEFAULT_ROUNDS = 30
@@ -47,7 +49,7 @@ def run_synthetic(planned: Plan, options: RunOptions, console: Console) -> RunRe
     workers = len(network.workers)
     values = [synthetic(workers, options.chunks, options.seed + job) for job in range(options.jobs)]
     with _testbed(network, options, console) as testbed:
-        plans = testbed.install([planned.blue] * options.jobs, options.window)
+        plans = testbed.switches.install([planned.blue] * options.jobs, options.window)
         total = options.jobs * options.chunks
         failure = _failure_point(planned, options, total)
         with _progress(console, "chunks", total) as progress:
@@ -64,10 +66,14 @@ def run_synthetic(planned: Plan, options: RunOptions, console: Console) -> RunRe
             workers=workers,
             chunks=options.chunks,
             jobs=options.jobs,
-            correct=all(_is_right(one, sent) for one, sent in zip(outcomes, values, strict=True)),
-            measurement=measure([planned] * options.jobs, testbed.link_counts(), options.chunks),
+            correct=all(
+                one.is_right(exact_sums(sent)) for one, sent in zip(outcomes, values, strict=True)
+            ),
+            measurement=measure(
+                [planned] * options.jobs, testbed.switches.link_counts(), options.chunks
+            ),
             retransmissions=sum(outcome.resent for outcome in outcomes),
-            outcomes=_nonzero(testbed.outcome_counts()),
+            outcomes=_nonzero(testbed.switches.outcome_counts()),
             seconds=time.perf_counter() - start,
             network_seconds=network_seconds,
             goodput=_goodput(total, network_seconds),
@@ -103,7 +109,7 @@ def run_digits(
         network_seconds = testbed.now / 1e9
         chunks = rounds * training.chunks
         measurement = run.measurement(planned)
-        resent, outcomes = run.resent, _nonzero(testbed.outcome_counts())
+        resent, outcomes = run.resent, _nonzero(testbed.switches.outcome_counts())
         reference = train_without_network(len(network.workers), rounds, options.seed)
         identical = bool(np.array_equal(reference.weights, training.weights))
         rows = _compare(run, planned, training)
@@ -130,9 +136,7 @@ def run_digits(
 class _TrainingRun:
     """Reduces of one job, round after round, under one plan at a time."""
 
-    def __init__(
-        self, testbed: FabricTestbed, training: DigitsTraining, options: RunOptions
-    ) -> None:
+    def __init__(self, testbed: Testbed, training: DigitsTraining, options: RunOptions) -> None:
         self._testbed = testbed
         self._training = training
         self._options = options
@@ -143,8 +147,8 @@ class _TrainingRun:
 
     def install(self, planned: Plan) -> None:
         """Reallocate to a plan; what is measured counts from here."""
-        self._plans = self._testbed.install([planned.blue], self._options.window)
-        self._before = self._testbed.link_counts()
+        self._plans = self._testbed.switches.install([planned.blue], self._options.window)
+        self._before = self._testbed.switches.link_counts()
         self._chunks = 0
 
     def reduce(self, gradients: Values) -> NDArray[np.integer]:
@@ -153,13 +157,15 @@ class _TrainingRun:
         outcomes = self._testbed.reduce(self._plans, [gradients], op)
         _require_complete(self._testbed.network, outcomes, None)
         self._chunks += gradients.shape[1]
-        self.correct &= _is_right(outcomes[0], gradients)
+        self.correct &= outcomes[0].is_right(exact_sums(gradients))
         self.resent += outcomes[0].resent
-        return outcomes[0].results[-1] if op is Op.ALLREDUCE else outcomes[0].sums
+        return (
+            outcomes[0].workers[-1].results if op is Op.ALLREDUCE else outcomes[0].destination.sums
+        )
 
     def measurement(self, planned: Plan) -> Measurement:
         """What the links carried since `install`."""
-        now = self._testbed.link_counts()
+        now = self._testbed.switches.link_counts()
         counts = {name: now[name] - self._before[name] for name in now}
         return measure([planned], counts, self._chunks)
 
@@ -231,7 +237,7 @@ def _wired(planned: Plan) -> Network:
 
 
 @contextmanager
-def _testbed(network: Network, options: RunOptions, console: Console) -> Iterator[FabricTestbed]:
+def _testbed(network: Network, options: RunOptions, console: Console) -> Iterator[Testbed]:
     conditions = Conditions(options.loss, options.duplicate, options.reorder, options.seed)
     with ExitStack() as stack:
         with console.status(f"bringing up {len(network.topology.switches)} switches"):
@@ -267,9 +273,8 @@ def _require_complete(
     if failure is not None:
         below = ", ".join(_workers_below(network, failure.switch)) or "no worker"
         cause = f"switch {failure.switch} failed and cuts off {below}; "
-    stuck = incomplete[0].waits_for or str(incomplete[0].failures[0])
     raise RunFailedError(
-        f"{cause}{stuck}; {len(incomplete)} of {len(outcomes)} jobs are not complete"
+        f"{cause}{incomplete[0].stuck}; {len(incomplete)} of {len(outcomes)} jobs are not complete"
     )
 
 
@@ -280,14 +285,6 @@ def _workers_below(network: Network, switch: str) -> list[str]:
         return []
     lowest, highest = network.interval[names.index(switch)]
     return [host.name for host in network.workers if lowest <= host.source <= highest]
-
-
-def _is_right(outcome: JobOutcome, sent: Values) -> bool:
-    expected = exact_sums(sent)
-    return not outcome.overflowed and all(
-        np.array_equal(got, expected)
-        for got in (outcome.sums, *(result for result in outcome.results if result.size))
-    )
 
 
 def _is_lossless(options: RunOptions) -> bool:

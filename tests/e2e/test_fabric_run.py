@@ -12,10 +12,10 @@ from rich.console import Console
 
 from controller import run
 from controller.errors import BadInputError, RunFailedError
+from controller.fabric_testbed import FabricTestbed
 from controller.placement import STRATEGIES, Tree
 from controller.planning import Plan, plan, plan_given
 from controller.running import Failure, RunOptions, RunResult
-from controller.testbed import FabricTestbed
 from tests.unit.controller.trees import topology_of, trees
 from topologies import WorkloadOptions, parse
 from topologies.fabric.build import Conditions
@@ -109,10 +109,10 @@ def test_counters_agree_with_the_wires_themselves() -> None:
     network = wire(planned.topology)
     with FabricTestbed(network, Conditions()) as testbed:
         taps = testbed.fabric.watch(lambda frame: len(frame) > 42 and frame[43] == 1)
-        plans = testbed.install([planned.blue], 8)
+        plans = testbed.switches.install([planned.blue], 8)
         values = np.ones((len(network.workers), 10, 32), dtype=np.int32)
         testbed.reduce(plans, [values], Op.REDUCE)
-        counts = testbed.link_counts()
+        counts = testbed.switches.link_counts()
     for link in planned.links:
         above = link.parent or network.destination.name
         assert taps[link.switch, above].count == counts[link.switch].first == 10 * link.messages
@@ -177,7 +177,7 @@ def test_every_host_pings_every_other(spec: str) -> None:
     network = wire(parse(spec, WorkloadOptions()))
     hosts = (*network.workers, network.destination)
     with FabricTestbed(network, Conditions()) as testbed:
-        testbed.install([], window=1)
+        testbed.switches.install([], window=1)
         for sender in hosts:
             for i, receiver in enumerate(hosts):
                 if receiver != sender:
@@ -185,5 +185,5 @@ def test_every_host_pings_every_other(spec: str) -> None:
         testbed.fabric.run()
         for sender in hosts:
             assert len(testbed.echo_replies(sender)) == len(hosts) - 1
-        outcomes = testbed.outcome_counts()
+        outcomes = testbed.switches.outcome_counts()
     assert {name for name, count in outcomes.items() if count} == {"ROUTED"}

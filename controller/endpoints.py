@@ -1,0 +1,68 @@
+"""What the machines of a job are told, for any testbed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.compile import JobPlan, destination_sources
+from topologies.network import Host, Network, ip_text, mac_text
+from traffic.destination import DestinationConfig
+from traffic.endpoint import Op
+from traffic.message import group_ip, group_mac
+from traffic.worker_config import WorkerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How patient workers are: nanoseconds, and sends of a chunk before giving up."""
+
+    timeout: int
+    max_timeout: int
+    max_tries: int
+
+
+def worker_config(
+    network: Network, plan: JobPlan, host: Host, op: Op, timing: Timing, first_chunk: int
+) -> WorkerConfig:
+    """What the worker on `host` is told of a job."""
+    return WorkerConfig(
+        name=host.name,
+        job=plan.job,
+        epoch=plan.epoch,
+        source=host.source,
+        rank=host.rank,
+        workers=len(network.workers),
+        mac=mac_text(host.mac),
+        ip=ip_text(host.ip),
+        udp_port=host.udp_port,
+        gateway_mac=mac_text(network.switch_mac(host.switch)),
+        destination_ip=ip_text(network.destination.ip),
+        group_ip=group_ip(plan.job),
+        window=plan.window,
+        first_chunk=first_chunk,
+        op=op,
+        initial_timeout=timing.timeout,
+        min_timeout=timing.timeout,
+        max_timeout=timing.max_timeout,
+        max_tries=timing.max_tries,
+    )
+
+
+def destination_config(
+    network: Network, plan: JobPlan, op: Op, chunks: int, first_chunk: int
+) -> DestinationConfig:
+    """What the destination is told of a job."""
+    host = network.destination
+    return DestinationConfig(
+        job=plan.job,
+        epoch=plan.epoch,
+        mac=mac_text(host.mac),
+        ip=ip_text(host.ip),
+        group_mac=group_mac(group_ip(plan.job)),
+        group_ip=group_ip(plan.job),
+        op=op,
+        chunks=chunks,
+        first_chunk=first_chunk,
+        sources=destination_sources(network, plan.blue),
+        workers=[worker.name for worker in network.workers],
+    )

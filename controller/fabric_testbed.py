@@ -1,0 +1,177 @@
+"""The fabric as a testbed: switches that are programmed over P4Runtime, and hosts that send.
+
+    with FabricTestbed(network, conditions) as testbed:
+        plans = testbed.switches.install([blue], window=32)   # table entries only
+        outcomes = testbed.reduce(plans, [values], Op.REDUCE)
+
+Switches run p4c's output in this process and are reached through a real P4Runtime server on
+loopback, as those of any other target are; links, queues and hosts live on a virtual clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from controller.compile import JobPlan
+from controller.endpoints import Timing, destination_config, worker_config
+from controller.p4rt import SwitchAddress, connect_blocking
+from controller.placement import loads
+from controller.switches import SwitchControl
+from controller.testbed import FailurePoint, Progress
+from p4src import artefacts
+from p4src.constants import LANES
+from softswitch.device import Device
+from softswitch.p4runtime import P4RuntimeServer, ServerThread
+from topologies.fabric.build import LINK_DELAY_NS, Conditions, build_fabric, link_rates
+from topologies.network import CPU_PORT, Host, Network, ip_text, mac_text
+from traffic.destination import Destination
+from traffic.endpoint import Op
+from traffic.host import Host as HostAgent
+from traffic.icmp import Echo
+from traffic.message import ETHERNET_BYTES, HEADER_BYTES, IPV4_BYTES, LANE_BYTES, UDP_BYTES
+from traffic.reports import DestinationReport, JobOutcome, Values, WorkerReport
+from traffic.worker import Worker
+
+_FRAME_BITS = 8 * (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + HEADER_BYTES + LANES * LANE_BYTES)
+_SECOND_NS = 1_000_000_000
+_TRIES = 200
+_TRIES_WITH_FAILURE = 12
+"""Sends of a chunk before a worker gives up; few where a switch is going to be killed."""
+
+
+class FabricTestbed:
+    """A network of software switches on a virtual clock; a context manager."""
+
+    def __init__(self, network: Network, conditions: Conditions) -> None:
+        self.network = network
+        self._devices = {
+            name: Device(device_id=i, cpu_port=CPU_PORT)
+            for i, name in enumerate(network.topology.switches, start=1)
+        }
+        self._agents = {
+            host.name: HostAgent(host.name, mac_text(host.mac), ip_text(host.ip))
+            for host in (*network.workers, network.destination)
+        }
+        self.fabric = build_fabric(network, self._devices, self._agents, conditions)
+        # Hosts begin without a job; jobs are attached to them and started one by one.
+        self.fabric.run()
+        self._resources = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Start the P4Runtime server, become primary everywhere, push the program."""
+        with ExitStack() as resources:
+            server = P4RuntimeServer(self._devices.values())
+            address = resources.enter_context(ServerThread(server)).address
+            switches = [
+                SwitchAddress(name, address, device.device_id)
+                for name, device in self._devices.items()
+            ]
+            fleet = resources.enter_context(connect_blocking(switches, artefacts.load()))
+            fleet.push()
+            self.switches = SwitchControl(self.network, fleet)
+            self._resources = resources.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    @property
+    def now(self) -> int:
+        """The network's clock, in nanoseconds."""
+        return self.fabric.now
+
+    def reduce(
+        self,
+        plans: Sequence[JobPlan],
+        values: Sequence[Values],
+        op: Op,
+        *,
+        failure: FailurePoint | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[JobOutcome, ...]:
+        """See `Testbed.reduce`."""
+        patience = 2 * self._window_time(plans)
+        tries = _TRIES if failure is None else _TRIES_WITH_FAILURE
+        timing = Timing(patience, 8 * patience, tries)
+        jobs = [
+            self._attach(plan, tensor, op, timing)
+            for plan, tensor in zip(plans, values, strict=True)
+        ]
+
+        def completed() -> int:
+            return sum(destination.completed for destination, _ in jobs)
+
+        def report() -> None:
+            if progress is not None:
+                progress(completed())
+
+        if failure is not None:
+            self.fabric.run(until=lambda: completed() >= failure.completed, progress=report)
+            self.fabric.fail(failure.switch)
+        self.fabric.run(until=self.fabric.all_finished, progress=report)
+        # What is still under way (copies, retransmissions) is counted before anyone reads.
+        self.fabric.run()
+        report()
+        return tuple(
+            JobOutcome(DestinationReport.of(destination), tuple(map(WorkerReport.of, workers)))
+            for destination, workers in jobs
+        )
+
+    def ping(self, sender: Host, receiver: Host, sequence: int) -> None:
+        """Let one host ping another, over the switches' ordinary IPv4 routes."""
+        gateway = mac_text(self.network.switch_mac(sender.switch))
+        frame = self._agents[sender.name].ping(
+            gateway, ip_text(receiver.ip), identifier=sender.source, sequence=sequence
+        )
+        self.fabric.send(sender.name, [frame])
+
+    def echo_replies(self, host: Host) -> tuple[Echo, ...]:
+        """The answers to a host's pings so far."""
+        return self._agents[host.name].echo_replies
+
+    def _window_time(self, plans: Sequence[JobPlan]) -> int:
+        """Nanoseconds in which the most congested link carries one window of every job.
+
+        Answers take up to that long without any loss, so no timeout may be shorter.
+        """
+        overlay = self.network.topology.overlay
+        rates = link_rates(self.network)
+        carried = [0] * overlay.tree.n
+        for plan in plans:
+            for v, messages in enumerate(loads(overlay.tree, plan.blue).messages):
+                carried[v] += messages * plan.window
+        busiest = max(
+            count * _FRAME_BITS * _SECOND_NS // rates[name]
+            for name, count in zip(overlay.names, carried, strict=True)
+        )
+        hops = max(overlay.tree.depths()) + 2
+        return busiest + 2 * hops * LINK_DELAY_NS
+
+    def _attach(
+        self, plan: JobPlan, values: Values, op: Op, timing: Timing
+    ) -> tuple[Destination, tuple[Worker, ...]]:
+        """Put the job's machines on their hosts, and let them start."""
+        first_chunk = self.switches.take_chunks(plan.job, values.shape[1])
+        config = destination_config(self.network, plan, op, values.shape[1], first_chunk)
+        destination = Destination(config)
+        self._start(self.network.destination, destination)
+        workers = []
+        for host in self.network.workers:
+            told = worker_config(self.network, plan, host, op, timing, first_chunk)
+            workers.append(Worker(told, values[host.rank]))
+            self._start(host, workers[-1])
+        return destination, tuple(workers)
+
+    def _start(self, host: Host, endpoint: Worker | Destination) -> None:
+        agent = self._agents[host.name]
+        agent.detach(endpoint.job)
+        agent.attach(endpoint)
+        self.fabric.send(host.name, endpoint.start(self.now))

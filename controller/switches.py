@@ -1,0 +1,62 @@
+"""The switches of a network under control: jobs in and out of them, their counters read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from controller.compile import JobPlan, compile_programs, share_slots
+from controller.measurement import LinkCount
+from controller.p4rt import BlockingFleet
+from p4src.constants import Outcome
+from topologies.network import Network
+
+
+class SwitchControl:
+    """All switches of a network, connected and running the program.
+
+    Every change of allocation is a new epoch, and chunks of a job are numbered on from tensor to
+    tensor, so that slots never meet a tag twice.
+    """
+
+    def __init__(self, network: Network, fleet: BlockingFleet) -> None:
+        self._network = network
+        self._fleet = fleet
+        self._epoch = 0
+        self._next_chunk: dict[int, int] = {}
+
+    def install(self, blue_sets: Sequence[frozenset[int]], window: int) -> tuple[JobPlan, ...]:
+        """Give every job its blue switches; only differences are written.
+
+        Raises CompileError where a placement does not fit, SwitchError where a switch refuses.
+        """
+        self._epoch += 1
+        plans = share_slots(blue_sets, self._epoch, window)
+        self._fleet.reconcile(compile_programs(self._network, plans))
+        self._next_chunk = {plan.job: 0 for plan in plans}
+        return plans
+
+    def take_chunks(self, job: int, count: int) -> int:
+        """Reserve chunk numbers for a tensor of a job; the first of them."""
+        first = self._next_chunk[job]
+        self._next_chunk[job] += count
+        return first
+
+    def link_counts(self) -> Mapping[str, LinkCount]:
+        """Messages that each overlay switch has sent to its parent, over all jobs."""
+        counters = self._fleet.all_direct_counters("upstream")
+        counts = {}
+        for name in self._network.topology.overlay.names:
+            by_class = [0, 0]
+            for entry, value in counters[name].items():
+                by_class[dict(entry.match)["resent"] == 1] += value.packets
+            counts[name] = LinkCount(*by_class)
+        return counts
+
+    def outcome_counts(self) -> Counter[str]:
+        """Packets by what became of them (names of `outcome_t`), over all switches."""
+        total: Counter[str] = Counter()
+        for cells in self._fleet.all_counters("outcomes").values():
+            for outcome in Outcome:
+                total[outcome.name] += cells[outcome].packets
+        return total
