@@ -17,7 +17,7 @@ SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint types p4 bench bench-placement campaign-placement bench-switch shell-env docker system clean
-.PHONY: campaign-stf
+.PHONY: campaign-stf campaign-differential
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ $(SHELL_VENV)/.set-up: Makefile
 	@$(PYTHON) -m venv $(SHELL_VENV)
 	@$(SHELL_VENV)/bin/pip install -qq --disable-pip-version-check $(SHELL_PACKAGES)
 	@touch $@
+
+campaign-differential: $(STAMP) ## softswitch against bmv2 on random entries and packets (as root)
+	@$(BIN)/python -m tests.differential.campaign $(ARGS)
 
 docker: ## build the image bluetree:latest (needs a container engine)
 	@command -v docker >/dev/null || { echo "make: docker is not installed" >&2; exit 3; }

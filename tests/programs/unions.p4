@@ -105,7 +105,7 @@ control IngressPipe(inout headers_t hdr, inout metadata_t meta,
         if (hdr.items[0].large.isValid()) {
             hdr.report.valid = hdr.report.valid | 2;
         }
-        if (hdr.items[1].isValid()) {
+        if (hdr.items[1].small.isValid() || hdr.items[1].large.isValid()) {
             hdr.report.valid = hdr.report.valid | 4;
         }
         if (hdr.order.what & 0xF == 1) {
