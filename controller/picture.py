@@ -4,6 +4,7 @@ The destination is on top, the leaves below with their racks of workers. The sam
 same bytes: no dates, no random ids, no state shared with other users of matplotlib.
 """
 
+import warnings
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -88,7 +89,10 @@ def draw(
         if name not in congestion:
             raise PictureError(f'{path}: no congestion is given for the link of "{name}"')
     sketch = _Sketch(topology, frozenset(blue), tuple(congestion[name] for name in overlay.names))
-    _save(sketch.figure(), path)
+    with warnings.catch_warnings():
+        # A name in a script that the font lacks is drawn as boxes; the warning would not help.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        _save(sketch.figure(), path)
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -157,6 +157,7 @@ def _with_parent_name(pair: tuple[Value, Value]) -> tuple[Value, Value]:
 def _records(graph: _Graph) -> tuple[list[SwitchRecord], list[str]]:
     """Records with `parent` and `rate` in every switch, from nodes and edges together."""
     known = {name: None for name, _ in graph.nodes}
+    adrift: set[str] = set()  # at an edge to a switch that does not exist
     edges = []
     for source, target, attributes in graph.edges:
         place = f'edge "{source}" - "{target}"'
@@ -169,7 +170,9 @@ def _records(graph: _Graph) -> tuple[list[SwitchRecord], list[str]]:
             for key, _ in attributes.pairs
             if key not in _EDGE_KEYS
         ]
-        if not missing:
+        if missing:
+            adrift |= {source, target}
+        else:
             edges.append((source, target, attributes))
     if any(fields.has("parent") for _, fields in graph.nodes):
         parent = _parents_of_nodes(graph)
@@ -183,7 +186,7 @@ def _records(graph: _Graph) -> tuple[list[SwitchRecord], list[str]]:
             pairs += (("parent", parent.get(name)),)
         if name in rates and not fields.has("rate"):
             pairs += (("rate", rates[name]),)
-        records.append(SwitchRecord(name, Record(pairs)))
+        records.append(SwitchRecord(name, Record(pairs), name in parent or name not in adrift))
     return records, graph.problems
 
 

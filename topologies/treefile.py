@@ -29,10 +29,14 @@ _TOP_KEYS = ("format", "switches")
 
 @dataclass(frozen=True, slots=True)
 class SwitchRecord:
-    """One switch as written: its name and the value of every key."""
+    """One switch as written: its name and the value of every key.
+
+    parent_known is False where the parent cannot be told because of a problem reported already.
+    """
 
     name: str
     fields: Record
+    parent_known: bool = True
 
 
 @dataclass(slots=True)
@@ -121,10 +125,12 @@ def _read_switch(record: SwitchRecord, rates_given: bool, problems: list[str]) -
     if problem is not None:
         problems.append(f"switch {record.name!r}: {problem}")
     problems.extend(_key_problems(f"{place}: ", fields, _KEYS))
-    switch = _Switch(record.name, None)
+    switch = _Switch(record.name, None, parent_known=record.parent_known)
 
     parent = fields.get("parent")
-    if isinstance(parent, str):
+    if not record.parent_known:
+        pass
+    elif isinstance(parent, str):
         switch.parent = parent
     elif parent is not None or not fields.has("parent"):
         what = f"{shown(parent)} is not a name" if fields.has("parent") else "missing"
@@ -216,7 +222,8 @@ def _check_structure(switches: Sequence[_Switch], problems: list[str]) -> None:
             problems.append(
                 f'switch "{switch.name}": parent: no switch is called "{switch.parent}"{hint}'
             )
-    roots = [s.name for s in switches if s.parent is None and s.parent_known]
+    # Once each: a root that appears twice has been told so above.
+    roots = list(dict.fromkeys(s.name for s in switches if s.parent is None and s.parent_known))
     if switches and not roots and all(s.parent_known for s in switches):
         problems.append("no root: exactly one switch has parent null")
     problems.extend(
