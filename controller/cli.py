@@ -21,7 +21,7 @@ import click
 from rich.console import Console
 
 from controller import doctor as doctor_module
-from controller import render, report, run
+from controller import render, report, run, targets
 from controller.cli_evaluate import evaluate_command
 from controller.compile import CompileError
 from controller.errors import BadInputError, BluetreeError, CheckFailedError
@@ -159,7 +159,11 @@ def plan_command(request: _Request) -> None:
     type=click.Choice(["auto", "fabric", "softswitch", "bmv2"]),
     default="auto",
     show_default=True,
-    help="Where the switches run.",
+    envvar="BLUETREE_TARGET",
+    show_envvar=True,
+    help="Where the switches run: in this process on a virtual clock (fabric), or one process a "
+    "switch over Mininet. auto takes bmv2 for a small network where it is installed and the user "
+    "is root, else the fabric.",
 )
 @click.option(
     "--workload",
@@ -176,7 +180,9 @@ def plan_command(request: _Request) -> None:
 @click.option("--chunks", type=click.IntRange(1), metavar="N", help="Messages of a worker.")
 @click.option("--rounds", type=click.IntRange(1), metavar="N", help="Rounds of the training.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N")
-@click.option("--window", type=click.IntRange(1), default=32, show_default=True, metavar="N")
+@click.option(
+    "--window", type=click.IntRange(1), metavar="N", help="Chunks in flight, a power of two."
+)
 @click.option("--loss", type=click.FloatRange(0, 0.9), default=0.0, metavar="P")
 @click.option("--duplicate", type=click.FloatRange(0, 1), default=0.0, metavar="P")
 @click.option("--reorder", type=click.FloatRange(0, 1), default=0.0, metavar="P")
@@ -190,14 +196,13 @@ def run_command(
     chunks: int | None,
     rounds: int | None,
     jobs: int,
-    window: int,
+    window: int | None,
     loss: float,
     duplicate: float,
     reorder: float,
     fail: str | None,
 ) -> None:
     """Bring the network up, run every worker, check the sums and every link's counter."""
-    run.require_target(target)
     if request.picture is not None:
         run.check_picture(request.picture)
     planned = _plan(request, blue)
@@ -212,14 +217,15 @@ def run_command(
         seed=request.seed,
         failure=_failure(fail),
     )
+    where = targets.choose(target, planned.topology, options)
     if workload == "digits":
         if chunks is not None:
             raise BadInputError("--chunks: the digits workload has its own tensor; leave it out")
-        result = run.run_digits(planned, options, rounds, Console(stderr=True))
+        result = run.run_digits(planned, options, rounds, Console(stderr=True), where)
     else:
         if rounds is not None:
             raise BadInputError("--rounds: only --workload digits trains in rounds; use --chunks")
-        result = run.run_synthetic(planned, options, Console(stderr=True))
+        result = run.run_synthetic(planned, options, Console(stderr=True), where)
     if request.picture is not None:
         run.draw_run(result, request.picture)
     if request.as_json:

@@ -9,8 +9,8 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from importlib.util import find_spec
 
+from controller import targets
 from p4src import artefacts
 
 _PACKAGES = ("grpcio", "protobuf", "finsy", "scapy", "numpy", "networkx", "scikit-learn")
@@ -51,14 +51,19 @@ def diagnose() -> Diagnosis:
         *(_package(name) for name in _PACKAGES),
         _program(),
         _tool(artefacts.COMPILER, "make p4 (the committed output works without it)"),
-        _tool(BMV2, "packet tests on bmv2"),
+        _tool(BMV2, "target bmv2, packet tests on bmv2"),
         Finding(
             "mininet",
-            find_spec("mininet") is not None or shutil.which("mn") is not None,
-            "Debian package mininet",
-            "networks of real links",
+            shutil.which("mnexec") is not None,
+            shutil.which("mnexec") or "on Debian: apt-get install mininet",
+            "targets softswitch and bmv2",
         ),
-        Finding("root", os.geteuid() == 0, f"user id {os.geteuid()}", "veth links, packet tests"),
+        Finding(
+            "root",
+            os.geteuid() == 0,
+            f"user id {os.geteuid()}",
+            "targets softswitch and bmv2, packet tests on bmv2",
+        ),
     )
     found = {finding.name: finding.found for finding in findings}
     needed = [name for name in (*_PACKAGES, "P4 program") if not found[name]]
@@ -70,13 +75,15 @@ def diagnose() -> Diagnosis:
                 not needed,
                 "needs Python packages only" if not needed else "missing: " + ", ".join(needed),
             ),
-            *(
-                TargetVerdict(
-                    target, False, "runs over Mininet, which this version does not bring up yet"
-                )
-                for target in ("softswitch", "bmv2")
-            ),
+            *(_over_mininet(target) for target in (targets.SOFTSWITCH, targets.BMV2)),
         ),
+    )
+
+
+def _over_mininet(target: str) -> TargetVerdict:
+    reason = targets.why_not(target)
+    return TargetVerdict(
+        target, reason is None, reason or "root, Mininet and the switch program are there"
     )
 
 

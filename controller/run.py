@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from controller import picture
-from controller.errors import BadInputError, EnvironmentLacksError, RunFailedError
-from controller.fabric_testbed import FabricTestbed
+from controller import picture, targets
+from controller.errors import BadInputError, RunFailedError
 from controller.measurement import LinkCount, Measurement, measure
 from controller.planning import Plan, plan
 from controller.running import RunOptions, RunResult, StrategyRow, Training
 from controller.testbed import FailurePoint, Testbed
 from p4src.constants import LANES
-from topologies.fabric.build import MAX_SWITCHES, Conditions
 from topologies.network import Network, wire
 from traffic.endpoint import Op
 from traffic.reports import JobOutcome, Values
@@ -33,33 +31,28 @@ COMPARED = ("smc", "top", "max", "level", "all-red", "all-blue")
 _LANE_BITS = 32
 
 
-def require_target(target: str) -> None:
-    """Raise EnvironmentLacksError for a target that this version or this machine does not have."""
-    if target not in ("auto", "fabric"):
-        raise EnvironmentLacksError(
-            f"--target {target}: runs over Mininet, which this version does not bring up yet; "
-            "use --target fabric"
-        )
-
-
-def run_synthetic(planned: Plan, options: RunOptions, console: Console) -> RunResult:
+def run_synthetic(
+    planned: Plan, options: RunOptions, console: Console, target: str = targets.FABRIC
+) -> RunResult:
     """Sum random tensors, one for each job, and check them against independent sums."""
     start = time.perf_counter()
     network = _wired(planned)
     workers = len(network.workers)
     values = [synthetic(workers, options.chunks, options.seed + job) for job in range(options.jobs)]
-    with _testbed(network, options, console) as testbed:
-        plans = testbed.switches.install([planned.blue] * options.jobs, options.window)
+    with _testbed(network, options, console, target) as testbed:
+        window = targets.window(target, options, planned.topology.overlay.tree)
+        plans = testbed.switches.install([planned.blue] * options.jobs, window)
         total = options.jobs * options.chunks
+        began = testbed.now
         failure = _failure_point(planned, options, total)
         with _progress(console, "chunks", total) as progress:
             outcomes = testbed.reduce(
                 plans, values, Op(options.op), failure=failure, progress=progress
             )
         _require_complete(network, outcomes, failure)
-        network_seconds = testbed.now / 1e9
+        network_seconds = (testbed.now - began) / 1e9
         return RunResult(
-            target="fabric",
+            target=target,
             op=options.op,
             plans=(planned,) * options.jobs,
             switches=len(network.topology.switches),
@@ -82,7 +75,11 @@ def run_synthetic(planned: Plan, options: RunOptions, console: Console) -> RunRe
 
 
 def run_digits(
-    planned: Plan, options: RunOptions, rounds: int | None, console: Console
+    planned: Plan,
+    options: RunOptions,
+    rounds: int | None,
+    console: Console,
+    target: str = targets.FABRIC,
 ) -> RunResult:
     """Train on scikit-learn's digits, every gradient summed in the switches.
 
@@ -97,16 +94,18 @@ def run_digits(
     network = _wired(planned)
     rounds = rounds or DEFAULT_ROUNDS
     training = DigitsTraining(len(network.workers), options.seed)
-    with _testbed(network, options, console) as testbed:
-        run = _TrainingRun(testbed, training, options)
+    with _testbed(network, options, console, target) as testbed:
+        window = targets.window(target, options, planned.topology.overlay.tree)
+        run = _TrainingRun(testbed, window, Op(options.op))
         run.install(planned)
+        began = testbed.now
         accuracy = []
         with _progress(console, "rounds", rounds) as progress:
             for done in range(1, rounds + 1):
                 training.apply(run.reduce(training.gradients(training.round)))
                 accuracy.append(training.accuracy())
                 progress(done)
-        network_seconds = testbed.now / 1e9
+        network_seconds = (testbed.now - began) / 1e9
         chunks = rounds * training.chunks
         measurement = run.measurement(planned)
         resent, outcomes = run.resent, _nonzero(testbed.switches.outcome_counts())
@@ -114,7 +113,7 @@ def run_digits(
         identical = bool(np.array_equal(reference.weights, training.weights))
         rows = _compare(run, planned, training)
     return RunResult(
-        target="fabric",
+        target=target,
         op=options.op,
         plans=(planned,),
         switches=len(network.topology.switches),
@@ -136,10 +135,10 @@ def run_digits(
 class _TrainingRun:
     """Reduces of one job, round after round, under one plan at a time."""
 
-    def __init__(self, testbed: Testbed, training: DigitsTraining, options: RunOptions) -> None:
+    def __init__(self, testbed: Testbed, window: int, op: Op) -> None:
         self._testbed = testbed
-        self._training = training
-        self._options = options
+        self._window = window
+        self._op = op
         self._before: Mapping[str, LinkCount] = {}
         self._chunks = 0
         self.correct = True
@@ -147,20 +146,21 @@ class _TrainingRun:
 
     def install(self, planned: Plan) -> None:
         """Reallocate to a plan; what is measured counts from here."""
-        self._plans = self._testbed.switches.install([planned.blue], self._options.window)
+        self._plans = self._testbed.switches.install([planned.blue], self._window)
         self._before = self._testbed.switches.link_counts()
         self._chunks = 0
 
     def reduce(self, gradients: Values) -> NDArray[np.integer]:
         """The sum of the workers' gradients, as the last worker received it, or the destination."""
-        op = Op(self._options.op)
-        outcomes = self._testbed.reduce(self._plans, [gradients], op)
+        outcomes = self._testbed.reduce(self._plans, [gradients], self._op)
         _require_complete(self._testbed.network, outcomes, None)
         self._chunks += gradients.shape[1]
         self.correct &= outcomes[0].is_right(exact_sums(gradients))
         self.resent += outcomes[0].resent
         return (
-            outcomes[0].workers[-1].results if op is Op.ALLREDUCE else outcomes[0].destination.sums
+            outcomes[0].workers[-1].results
+            if self._op is Op.ALLREDUCE
+            else outcomes[0].destination.sums
         )
 
     def measurement(self, planned: Plan) -> Measurement:
@@ -224,12 +224,6 @@ def _draw(planned: Plan, congestion: Mapping[str, Fraction], path: Path) -> None
 
 
 def _wired(planned: Plan) -> Network:
-    switches = len(planned.topology.switches)
-    if switches > MAX_SWITCHES:
-        raise BadInputError(
-            f"{planned.topology.name}: {switches} switches; the fabric brings up at most "
-            f"{MAX_SWITCHES}, so run a smaller network (planning has no such limit)"
-        )
     network = wire(planned.topology)
     if not network.workers:
         raise BadInputError(f"{planned.topology.name}: has no workers; give it some with --workers")
@@ -237,11 +231,12 @@ def _wired(planned: Plan) -> Network:
 
 
 @contextmanager
-def _testbed(network: Network, options: RunOptions, console: Console) -> Iterator[Testbed]:
-    conditions = Conditions(options.loss, options.duplicate, options.reorder, options.seed)
+def _testbed(
+    network: Network, options: RunOptions, console: Console, target: str
+) -> Iterator[Testbed]:
     with ExitStack() as stack:
-        with console.status(f"bringing up {len(network.topology.switches)} switches"):
-            testbed = stack.enter_context(FabricTestbed(network, conditions))
+        with console.status(f"bringing up {len(network.topology.switches)} switches ({target})"):
+            testbed = stack.enter_context(targets.bring_up(network, target, options))
         yield testbed
 
 

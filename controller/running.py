@@ -24,7 +24,7 @@ class RunOptions:
     Attributes:
         op: "reduce" (the sum ends at the destination) or "allreduce" (and returns to all workers).
         chunks: messages that each worker sends for each job, each of LANES int32.
-        window: chunks of a job in flight, a power of two.
+        window: chunks of a job in flight, a power of two; None: what suits the target.
         loss, duplicate, reorder: probabilities, for every frame on every link, each way.
         seed: of the values, and of what the links do to frames.
     """
@@ -32,7 +32,7 @@ class RunOptions:
     op: str = "reduce"
     chunks: int = 32
     jobs: int = 1
-    window: int = 32
+    window: int | None = None
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0

@@ -14,7 +14,6 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 
 from topologies.topology import Topology
 
@@ -165,8 +164,8 @@ def wire(topology: Topology) -> Network:
             0,
             *(port_between[up, name] for name, up in zip(names[1:], above, strict=True)),
         ),
-        workers_at=MappingProxyType(_by_switch(names, workers)),
-        device_id=MappingProxyType({name: i for i, name in enumerate(topology.switches, start=1)}),
+        workers_at=_by_switch(names, workers),
+        device_id={name: i for i, name in enumerate(topology.switches, start=1)},
     )
 
 

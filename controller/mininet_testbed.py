@@ -1,0 +1,290 @@
+"""Mininet as a testbed: one switch process a switch, one process a host, real links and time.
+
+The network lives in a process of its own (`topologies.mininet_net`), which takes everything down
+when this one ends. Switches are bmv2's simple_switch_grpc or softswitch, started alike.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from multiprocessing.connection import Client, Connection, wait
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from controller.compile import JobPlan
+from controller.endpoints import Timing, destination_config, worker_config
+from controller.errors import EnvironmentLacksError, RunFailedError
+from controller.p4rt import SwitchAddress, SwitchUnreachableError, connect_blocking
+from controller.switches import SwitchControl
+from controller.testbed import FailurePoint, Progress
+from p4src import artefacts
+from topologies.mininet_net import HostPlan, SwitchPlan, load_mininet
+from topologies.network import CPU_PORT, Network
+from traffic.endpoint import Op
+from traffic.reports import JobOutcome, Values
+
+SWITCH_PROGRAMS = {"softswitch": "softswitch", "bmv2": "simple_switch_grpc"}
+TOOLS = ("mnexec", "ip", "ethtool", "setpriv")
+FIRST_PORT = 9559
+"""P4Runtime's own port; free ones from here up, below those that the kernel gives to clients."""
+LAST_PORT = 32000
+START_DEADLINE_S = 90.0
+REDUCE_DEADLINE_S = 600.0
+_TIMING = Timing(timeout=2_000_000_000, max_timeout=4_000_000_000, max_tries=20)
+"""Patient enough for a loaded machine: without loss nothing is sent twice."""
+_POLL_S = 0.05
+
+
+def why_not(target: str) -> str | None:
+    """What this machine lacks for a target, as one line; None if nothing."""
+    program = SWITCH_PROGRAMS[target]
+    if _program(program) is None:
+        return f"--target {target}: {program} is not on PATH; install it or use --target fabric"
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    try:
+        load_mininet()
+    except ImportError:
+        missing.append("mininet")
+    if missing:
+        return (
+            f"--target {target}: {', '.join(missing)} not found; on Debian, as root: "
+            "apt-get install mininet iproute2 ethtool (or use --target fabric)"
+        )
+    return None
+
+
+def _program(name: str) -> str | None:
+    """The path of a program: on PATH, or installed beside this Python."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else shutil.which(name)
+
+
+class MininetTestbed:
+    """A network in Mininet; a context manager."""
+
+    def __init__(self, network: Network, target: str) -> None:
+        self.network = network
+        self._target = target
+        self._resources = ExitStack()
+        self._hosts: dict[str, Connection[Any, Any]] = {}
+
+    def __enter__(self) -> Self:
+        """Bring the network up, wait for every switch, push the program."""
+        with ExitStack() as resources:
+            folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="bluetree-")))
+            ports = _free_ports(resources)
+            addresses = [
+                SwitchAddress(name, f"127.0.0.1:{next(ports)}", device)
+                for name, device in self.network.device_id.items()
+            ]
+            self._start_network(resources, folder, addresses, ports)
+            self._connect_hosts(resources, folder)
+            _wait_for_switches(addresses, folder)
+            fleet = resources.enter_context(
+                connect_blocking(addresses, artefacts.load(), deadline=START_DEADLINE_S)
+            )
+            fleet.push()
+            self.switches = SwitchControl(self.network, fleet)
+            self._resources = resources.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    @property
+    def now(self) -> int:
+        """The clock, in nanoseconds."""
+        return time.monotonic_ns()
+
+    def reduce(
+        self,
+        plans: Sequence[JobPlan],
+        values: Sequence[Values],
+        op: Op,
+        *,
+        failure: FailurePoint | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[JobOutcome, ...]:
+        """See `Testbed.reduce`; one job, and no switch is killed."""
+        (plan,), (tensor,) = plans, values
+        chunks = tensor.shape[1]
+        first_chunk = self.switches.take_chunks(plan.job, chunks)
+        destination = self._hosts[self.network.destination.name]
+        destination.send(
+            ("attach", destination_config(self.network, plan, op, chunks, first_chunk), None)
+        )
+        workers = [self._hosts[host.name] for host in self.network.workers]
+        for host, connection in zip(self.network.workers, workers, strict=True):
+            config = worker_config(self.network, plan, host, op, _TIMING, first_chunk)
+            connection.send(("attach", config, tensor[host.rank]))
+        for connection in (destination, *workers):
+            _expect(connection, "attached", START_DEADLINE_S)
+            connection.send(("start",))
+        self._wait_for_workers(workers)
+        if progress is not None:
+            progress(chunks)
+        for connection in (destination, *workers):
+            connection.send(("report",))
+        reports = [_report(connection) for connection in (destination, *workers)]
+        return (JobOutcome(reports[0], tuple(reports[1:])),)
+
+    def _start_network(
+        self,
+        resources: ExitStack,
+        folder: Path,
+        addresses: Sequence[SwitchAddress],
+        ports: Iterator[int],
+    ) -> None:
+        control = folder / "network"
+        log = resources.enter_context((folder / "network.log").open("wb"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "topologies.mininet_net", "--control", str(control)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        resources.callback(process.wait, START_DEADLINE_S)
+        connection = resources.enter_context(_connect(control, process, folder / "network.log"))
+        for part in ("switches", "hosts"):
+            (folder / part).mkdir()
+        program = _program(SWITCH_PROGRAMS[self._target])
+        if program is None:
+            raise EnvironmentLacksError(f"{SWITCH_PROGRAMS[self._target]} is gone from PATH")
+        switches = SwitchPlan(
+            command=(program,),
+            arguments={
+                where.name: _switch_arguments(self._target, where, ports) for where in addresses
+            },
+            logs=folder / "switches",
+        )
+        hosts = HostPlan(
+            command=(sys.executable, "-m", "traffic.process"),
+            controls=folder / "hosts",
+            logs=folder / "hosts",
+        )
+        connection.send(("up", self.network, switches, hosts))
+        answer, text = _receive(connection, START_DEADLINE_S, "the network to come up")
+        if answer != "up":
+            raise RunFailedError(f"Mininet did not bring the network up: {text}")
+
+    def _connect_hosts(self, resources: ExitStack, folder: Path) -> None:
+        for host in (*self.network.workers, self.network.destination):
+            control = folder / "hosts" / host.name
+            log = folder / "hosts" / f"{host.name}.log"
+            self._hosts[host.name] = resources.enter_context(_connect(control, None, log))
+
+    def _wait_for_workers(self, workers: Sequence[Connection[Any, Any]]) -> None:
+        deadline = time.monotonic() + REDUCE_DEADLINE_S
+        unfinished = list(workers)
+        while unfinished:
+            ready = wait(unfinished, timeout=max(0.0, deadline - time.monotonic()))
+            if not ready:
+                names = [
+                    host.name
+                    for host, connection in zip(self.network.workers, workers, strict=True)
+                    if connection in unfinished
+                ]
+                raise RunFailedError(f"workers {', '.join(names[:8])} are still not done")
+            for connection in [one for one in unfinished if one in ready]:
+                _expect(connection, "finished", START_DEADLINE_S)
+                unfinished.remove(connection)
+
+
+def _switch_arguments(target: str, where: SwitchAddress, ports: Iterator[int]) -> tuple[str, ...]:
+    words = ["--no-p4", "--device-id", str(where.device_id), "--log-console", "-L", "warn"]
+    if target == "bmv2":
+        words += ["--thrift-port", str(next(ports))]
+    return (*words, "--", "--grpc-server-addr", where.address, "--cpu-port", str(CPU_PORT))
+
+
+def _free_ports(leases: ExitStack) -> Iterator[int]:
+    """TCP ports that nobody listens on, each leased while `leases` is open.
+
+    Switches bind their ports long after they are chosen, so a lease keeps other runs of this
+    machine away: a name among the abstract Unix sockets, which goes when its owner does.
+    """
+    for port in range(FIRST_PORT, LAST_PORT):
+        lease = socket.socket(socket.AF_UNIX)
+        try:
+            lease.bind(f"\0bluetree-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("0.0.0.0", port))
+        except OSError:
+            lease.close()
+            continue
+        leases.enter_context(lease)
+        yield port
+
+
+def _connect(
+    control: Path, process: subprocess.Popen[bytes] | None, log: Path
+) -> Connection[Any, Any]:
+    """Connect to a process as soon as it listens; its log says why it does not."""
+    deadline = time.monotonic() + START_DEADLINE_S
+    while time.monotonic() < deadline and (process is None or process.poll() is None):
+        try:
+            return Client(str(control), "AF_UNIX")
+        except (FileNotFoundError, ConnectionRefusedError):
+            time.sleep(_POLL_S)
+    raise RunFailedError(f"{control.name} did not start: {_tail(log)}")
+
+
+def _wait_for_switches(addresses: Sequence[SwitchAddress], folder: Path) -> None:
+    """Wait until every switch takes a connection; name the first that does not, with its log."""
+    deadline = time.monotonic() + START_DEADLINE_S
+    for where in addresses:
+        host, _, port = where.address.rpartition(":")
+        while True:
+            try:
+                socket.create_connection((host, int(port)), timeout=1).close()
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    log = folder / "switches" / f"{where.device_id}.log"
+                    raise SwitchUnreachableError(
+                        where.name, f"does not listen at {where.address}: {_tail(log)}"
+                    ) from None
+                time.sleep(_POLL_S)
+
+
+def _tail(log: Path, lines: int = 5) -> str:
+    try:
+        return " | ".join(log.read_text(errors="replace").splitlines()[-lines:]) or "no log"
+    except OSError as error:
+        return str(error)
+
+
+def _receive(connection: Connection[Any, Any], seconds: float, what: str) -> Any:
+    if not connection.poll(seconds):
+        raise RunFailedError(f"waited {seconds:g} s for {what}")
+    try:
+        return connection.recv()
+    except EOFError:
+        raise RunFailedError(f"a process ended while it was waited for: {what}") from None
+
+
+def _expect(connection: Connection[Any, Any], word: str, seconds: float) -> None:
+    answer = _receive(connection, seconds, f'a host to say "{word}"')
+    if answer[0] != word:
+        raise RunFailedError(f'a host said "{answer[0]}" in place of "{word}"')
+
+
+def _report(connection: Connection[Any, Any]) -> Any:
+    """The answer to ("report",); the destination may have said ("finished",) before."""
+    while True:
+        word, *rest = _receive(connection, START_DEADLINE_S, "a host's report")
+        if word == "report":
+            return rest[0]

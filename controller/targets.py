@@ -1,0 +1,104 @@
+"""Where the switches of a run are: the fabric, or Mininet with softswitch or bmv2."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+
+from controller import mininet_testbed
+from controller.errors import BadInputError, EnvironmentLacksError
+from controller.fabric_testbed import FabricTestbed
+from controller.placement import Tree
+from controller.running import RunOptions
+from controller.testbed import Testbed
+from topologies import Topology
+from topologies.fabric.build import MAX_SWITCHES, Conditions
+from topologies.network import Network
+
+FABRIC, SOFTSWITCH, BMV2, AUTO = "fabric", "softswitch", "bmv2", "auto"
+MAX_PROCESSES = {SOFTSWITCH: 160, BMV2: 320}
+"""Switches and hosts that one machine runs as processes: about 100 and 50 MB each."""
+AUTO_PROCESSES = 64
+"""Larger networks are only brought up in Mininet when asked for by name."""
+QUEUE_FRAMES = 64
+"""What a port of bmv2 holds before it drops, by default."""
+FABRIC_WINDOW = 32
+
+
+def why_not(target: str) -> str | None:
+    """Why a target does not work on this machine, or None if it does."""
+    if target == FABRIC:
+        return None
+    if os.geteuid() != 0:
+        return f"--target {target}: needs root for network namespaces; use --target fabric"
+    return mininet_testbed.why_not(target)
+
+
+def choose(requested: str, topology: Topology, options: RunOptions) -> str:
+    """The target for a run.
+
+    "auto" takes bmv2 where it is installed, the user is root, and the run is one for it: at most
+    AUTO_PROCESSES switches and hosts, one job, links left as they are. Else it takes the fabric.
+    Raises EnvironmentLacksError or BadInputError where the target that was asked for cannot do it.
+    """
+    if requested == AUTO:
+        fits = _processes(topology) <= AUTO_PROCESSES and not _fabric_only(options)
+        return BMV2 if fits and why_not(BMV2) is None else FABRIC
+    if requested == FABRIC:
+        _check_size(topology, len(topology.switches), "switches", MAX_SWITCHES, FABRIC)
+        return FABRIC
+    reason = why_not(requested)
+    if reason is not None:
+        raise EnvironmentLacksError(reason)
+    only = _fabric_only(options)
+    if only:
+        raise BadInputError(f"{only}: only the fabric does this yet; use --target fabric")
+    most = MAX_PROCESSES[requested]
+    _check_size(topology, _processes(topology), "switches and hosts", most, requested)
+    return requested
+
+
+def bring_up(network: Network, target: str, options: RunOptions) -> AbstractContextManager[Testbed]:
+    """The testbed of a target, not entered yet."""
+    if target == FABRIC:
+        faults = Conditions(options.loss, options.duplicate, options.reorder, options.seed)
+        return FabricTestbed(network, faults)
+    return mininet_testbed.MininetTestbed(network, target)
+
+
+def window(target: str, options: RunOptions, tree: Tree) -> int:
+    """Chunks in flight: as asked, else as many as the target takes without loss.
+
+    A port of bmv2 drops what its queue does not hold, so all messages of a window, none of them
+    aggregated, must fit into one.
+    """
+    if options.window is not None:
+        return options.window
+    if target == FABRIC:
+        return FABRIC_WINDOW
+    fitting = max(1, QUEUE_FRAMES // max(1, sum(tree.load)))
+    return min(FABRIC_WINDOW, 1 << (fitting.bit_length() - 1))
+
+
+def _processes(topology: Topology) -> int:
+    return len(topology.switches) + sum(topology.overlay.tree.load) + 1
+
+
+def _fabric_only(options: RunOptions) -> str:
+    """The first option that only the fabric serves, "" if there is none."""
+    asked = {
+        "--loss": options.loss > 0,
+        "--duplicate": options.duplicate > 0,
+        "--reorder": options.reorder > 0,
+        "--fail": options.failure is not None,
+        "--jobs": options.jobs > 1,
+    }
+    return next((name for name, is_asked in asked.items() if is_asked), "")
+
+
+def _check_size(topology: Topology, size: int, what: str, most: int, target: str) -> None:
+    if size > most:
+        raise BadInputError(
+            f"{topology.name}: {size} {what}; --target {target} brings up at most {most} here, so "
+            "run a smaller network (planning has no such limit)"
+        )

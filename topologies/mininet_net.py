@@ -1,0 +1,264 @@
+"""A network in Mininet: real veth links, one process a switch, one a host. As root.
+
+This process is the only one that imports mininet. It runs beside the controller, because Mininet
+forks for every command and the controller holds gRPC channels, which do not survive a fork. It is
+told what to bring up over a Unix socket, and takes everything down when that connection ends,
+however it ends:
+
+    ("up", Network, SwitchPlan, HostPlan)   answered ("up", None) or ("failed", text)
+
+Names: a switch is <tag>s<device id>, its port p is the interface <tag>s<device id>-<p>, whatever
+the topology calls it, so that names of any length and alphabet fit into the kernel's 15 characters.
+The tag is that of the run, so several can be up at once. Interfaces carry an alias with the process
+id of their owner; those of owners that are gone are removed at the next start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from topologies.network import Host, Network, ip_text, mac_text
+
+DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
+"""Where Debian's package puts mininet, out of sight of a virtual environment."""
+HOST_INTERFACE = "eth0"
+GATEWAY = "10.255.255.254"
+ALIAS = "bluetree"
+_OFFLOADS = "tx off rx off sg off tso off gso off gro off"
+_STOP_DEADLINE_S = 5.0
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPlan:
+    """How switches are started: for each, the words after its `-i port@interface` options.
+
+    `command` is the program with its first words, `arguments[name]` what follows the interfaces.
+    """
+
+    command: tuple[str, ...]
+    arguments: dict[str, tuple[str, ...]]
+    logs: Path
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """How host processes are started: the program, and the folder of their control sockets."""
+
+    command: tuple[str, ...]
+    controls: Path
+    logs: Path
+
+
+def load_mininet() -> Any:
+    """Import mininet.net from the environment, or from Debian's package.
+
+    Raises ImportError where neither has it.
+    """
+    try:
+        return importlib.import_module("mininet.net")
+    except ImportError:
+        if DEBIAN_PACKAGES not in sys.path:
+            sys.path.append(DEBIAN_PACKAGES)
+        return importlib.import_module("mininet.net")
+
+
+class MininetNetwork:
+    """One network that is up, or on its way."""
+
+    def __init__(self, network: Network, tag: str) -> None:
+        self._network = network
+        self._tag = tag
+        self._net = load_mininet().Mininet(controller=None, build=False)
+        self._nodes: dict[str, Any] = {}
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def build(self) -> None:
+        """Create namespaces, links and addresses."""
+        node = importlib.import_module("mininet.node")
+        network, net = self._network, self._net
+        for name in network.topology.switches:
+            self._nodes[name] = net.addSwitch(
+                self.switch_name(name), cls=node.Switch, inNamespace=False
+            )
+        hosts = (*network.workers, network.destination)
+        for i, host in enumerate(hosts):
+            self._nodes[host.name] = net.addHost(f"{self._tag}h{i}", ip=None)
+        for link in network.links:
+            self._link(link.lower, link.lower_port, link.upper, link.upper_port)
+        for host in hosts:
+            net.addLink(
+                self._nodes[host.name],
+                self._nodes[host.switch],
+                port1=0,
+                port2=host.port,
+                intfName1=HOST_INTERFACE,
+                intfName2=self.interface(host.switch, host.port),
+                addr1=mac_text(host.mac),
+            )
+        self._quieten()
+        for host in hosts:
+            self._address(host)
+
+    def start(self, switches: SwitchPlan, hosts: HostPlan) -> None:
+        """Start the processes; those of switches are not waited for."""
+        ports: dict[str, list[int]] = {name: [] for name in self._network.topology.switches}
+        for link in self._network.links:
+            ports[link.lower].append(link.lower_port)
+            ports[link.upper].append(link.upper_port)
+        for host in (*self._network.workers, self._network.destination):
+            ports[host.switch].append(host.port)
+        for name, numbers in ports.items():
+            words = [*switches.command]
+            for port in sorted(numbers):
+                words += ["-i", f"{port}@{self.interface(name, port)}"]
+            log = switches.logs / f"{self._network.device_id[name]}.log"
+            self._spawn([*words, *switches.arguments[name]], log)
+        for host in (*self._network.workers, self._network.destination):
+            enter = ["mnexec", "-a", str(self._nodes[host.name].pid)]
+            words = [*enter, *hosts.command, "--name", host.name, "--mac", mac_text(host.mac)]
+            words += ["--ip", ip_text(host.ip), "--interface", HOST_INTERFACE]
+            words += ["--control", str(hosts.controls / host.name)]
+            if host.udp_port:
+                words += ["--udp-port", str(host.udp_port)]
+            self._spawn(words, hosts.logs / f"{host.name}.log")
+
+    def stop(self) -> None:
+        """End every process and remove everything that was created."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(_STOP_DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._net.stop()
+
+    def switch_name(self, switch: str) -> str:
+        """The short name of a switch in this run."""
+        return f"{self._tag}s{self._network.device_id[switch]}"
+
+    def interface(self, switch: str, port: int) -> str:
+        """The interface that is a switch's port."""
+        return f"{self.switch_name(switch)}-{port}"
+
+    def _link(self, lower: str, lower_port: int, upper: str, upper_port: int) -> None:
+        self._net.addLink(
+            self._nodes[lower],
+            self._nodes[upper],
+            port1=lower_port,
+            port2=upper_port,
+            intfName1=self.interface(lower, lower_port),
+            intfName2=self.interface(upper, upper_port),
+        )
+
+    def _quieten(self) -> None:
+        """No IPv6, no offloads, an owner's mark: on every interface of the switches."""
+        names = [path.name for path in Path("/sys/class/net").glob(f"{self._tag}s*-*")]
+        lines = []
+        for name in names:
+            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+            lines.append(f"link set {name} alias {ALIAS}:{os.getpid()}")
+            lines.append(f"link set {name} up")
+        subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+        loop = f'for i in "$@"; do ethtool -K "$i" {_OFFLOADS}; done'
+        subprocess.run(["sh", "-c", loop, "sh", *names], check=False, capture_output=True)
+
+    def _address(self, host: Host) -> None:
+        """The host's address, and a gateway that needs no ARP."""
+        gateway = mac_text(self._network.switch_mac(host.switch))
+        steps = (
+            "sysctl -q -w net.ipv6.conf.all.disable_ipv6=1",
+            f"ethtool -K {HOST_INTERFACE} {_OFFLOADS}",
+            f"ip addr add {ip_text(host.ip)}/32 dev {HOST_INTERFACE}",
+            f"ip link set {HOST_INTERFACE} up",
+            f"ip neigh add {GATEWAY} lladdr {gateway} dev {HOST_INTERFACE}",
+            f"ip route add {GATEWAY}/32 dev {HOST_INTERFACE}",
+            f"ip route add default via {GATEWAY}",
+        )
+        self._nodes[host.name].cmd("; ".join(steps))
+
+    def _spawn(self, words: Sequence[str], log: Path) -> None:
+        with log.open("wb") as stream:
+            # Should this process be killed, the kernel ends its children.
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+
+
+def remove_leftovers() -> None:
+    """Remove the interfaces of runs whose process is gone."""
+    for alias in Path("/sys/class/net").glob("*/ifalias"):
+        try:
+            owner = alias.read_text().strip()
+        except OSError:
+            continue
+        kind, _, pid = owner.partition(":")
+        if kind == ALIAS and not Path(f"/proc/{pid}").exists():
+            subprocess.run(["ip", "link", "del", alias.parent.name], check=False)
+
+
+def serve(connection: Connection) -> None:
+    """Bring up what the connection asks for, and take it down when the connection ends."""
+    _, network, switches, hosts = connection.recv()
+    remove_leftovers()
+    up = MininetNetwork(network, _free_tag())
+    try:
+        try:
+            up.build()
+            up.start(switches, hosts)
+        except (OSError, subprocess.SubprocessError, RuntimeError) as error:
+            connection.send(("failed", f"{type(error).__name__}: {error}"))
+        else:
+            connection.send(("up", None))
+        while True:
+            connection.recv()
+    except EOFError:
+        pass
+    finally:
+        up.stop()
+
+
+def _free_tag() -> str:
+    """Four characters that no interface begins with."""
+    for number in itertools.count(os.getpid()):
+        text = ""
+        for _ in range(3):
+            number, digit = divmod(number, len(_DIGITS))
+            text = _DIGITS[digit] + text
+        if not any(Path("/sys/class/net").glob(f"b{text}*")):
+            return "b" + text
+    raise AssertionError("unreachable: the count has no end")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve one network; see the module's text."""
+    parser = argparse.ArgumentParser(prog="topologies.mininet_net", description=__doc__)
+    parser.add_argument("--control", required=True)
+    options = parser.parse_args(arguments)
+    # The terminal's Ctrl-C is for the controller; this process ends with the connection.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with Listener(options.control, "AF_UNIX") as listener, listener.accept() as connection:
+        serve(connection)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
