@@ -20,6 +20,8 @@ MOST_WORKERS = 10**12
 
 _LAWS_OF_WORKERS = ("uniform", "power-law")
 
+# The uniform law has variance 6.67 and standard deviation 2.58: the "variance 2.6" of Sec. V is the
+# latter.
 # P(x) in proportion to (x - 0.69)^-1.2448 on 1..63: mean 5.0 and variance 97, as in Sec. V of the
 # paper. An unshifted power law of mean 5 on this range would have a variance of 79.
 _POWER_LAW = list(accumulate(round(10**6 * (x - 0.69) ** -1.2448) for x in range(1, 64)))

@@ -28,7 +28,11 @@ _NONE = -1
 
 def _compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Numba's decorator with the types that it does not declare."""
-    return cast(Callable[_Parameters, _Result], numba.njit(cache=True)(function))
+    try:
+        compiled: object = numba.njit(cache=True)(function)
+    except RuntimeError:  # no folder for the cache can be written: compile in every process
+        compiled = numba.njit(function)
+    return cast(Callable[_Parameters, _Result], compiled)
 
 
 @_compiled
