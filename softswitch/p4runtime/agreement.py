@@ -64,7 +64,7 @@ def _table_problems(wanted: TableInfo, table: Table) -> Iterator[str]:
                 f"table {wanted.name}: key {name} is {kind} of {width} bits, not {listed_kind} "
                 f"of {listed_width}"
             )
-    if table.has_counter != (wanted.direct_counter is not None):
+    if table.has_counter != wanted.direct_counter:
         yield f"table {wanted.name}: one of them has a direct counter, the other has none"
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import grpc
 from finsy.proto import p4r
 
 from softswitch.device import Device
 from softswitch.errors import SoftswitchError
-from softswitch.p4runtime import agreement
+from softswitch.p4runtime import agreement, reconcile
+from softswitch.p4runtime.notices import Digests
 from softswitch.p4runtime.p4info import Field, PipelineInfo
-from softswitch.p4runtime.status import RefusedError, invalid, refusal, unimplemented
+from softswitch.p4runtime.status import RefusedError, invalid, refusal
 from softswitch.p4runtime.writes import Pipeline
 
 _Push = p4r.SetForwardingPipelineConfigRequest
@@ -56,6 +59,11 @@ class Configuration:
             )
         return self._pipeline
 
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """The running pipeline, or None before a push."""
+        return self._pipeline
+
     def packet_in_fields(self) -> tuple[Field, ...] | None:
         """Return the fields of the packet-in header, or None before a push."""
         return None if self._pipeline is None else self._pipeline.info.packet_in
@@ -64,9 +72,9 @@ class Configuration:
         """Verify, save or commit `config`.
 
         Raises RefusedError: INVALID_ARGUMENT for a config that is not one, UNIMPLEMENTED for a
-        program with a construct that the device does not run (named in the text) and for
-        RECONCILE_AND_COMMIT, FAILED_PRECONDITION for a COMMIT without anything saved. The running
-        pipeline is then as before.
+        program with a construct that the device does not run (named in the text),
+        FAILED_PRECONDITION for a COMMIT without anything saved, UNKNOWN where what is written
+        cannot be reconciled with it. The running pipeline is then as before.
         """
         match action:
             case _Push.VERIFY:
@@ -83,9 +91,7 @@ class Configuration:
                     )
                 self._commit(self._saved)
             case _Push.RECONCILE_AND_COMMIT:
-                raise unimplemented(
-                    "RECONCILE_AND_COMMIT is not supported: use VERIFY_AND_COMMIT and write again"
-                )
+                self._reconcile(config)
             case _:
                 raise invalid("Invalid SetForwardingPipeline action: it is not set")
 
@@ -131,4 +137,17 @@ class Configuration:
             raise refusal(error) from error
         self._saved = None
         self._committed = kept
-        self._pipeline = Pipeline(info)
+        self._pipeline = Pipeline(info, Digests(info, time.monotonic_ns))
+
+    def _reconcile(self, config: p4r.ForwardingPipelineConfig) -> None:
+        """Commit `config` and write again what is held; before a first push just commit it."""
+        if self._pipeline is None:
+            self._commit(config)
+            return
+        kept, info = self._verify(config)
+        updates = reconcile.held(self._device, self._pipeline)
+        trial = Device(self._device.device_id, self._device.cpu_port, self._device.queues)
+        trial.load_pipeline(kept.p4_device_config)
+        reconcile.take_over(trial, Pipeline(info, Digests(info, time.monotonic_ns)), updates)
+        self._commit(config)
+        reconcile.take_over(self._device, self.running(), updates)

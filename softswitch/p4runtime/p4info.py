@@ -7,7 +7,7 @@ to go from one to the other is read once, when a pipeline is pushed, and never c
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -73,7 +73,11 @@ class ActionUse:
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """A table. `size` is in entries; `direct_counter` is that counter's id, or None."""
+    """A table. `size` is in entries; `direct_counter` and `direct_meter` say whether it has them.
+
+    `profile` is the id of the action profile that its entries refer to, or None; `ages` says
+    whether they may have an idle timeout.
+    """
 
     id: int
     name: str
@@ -82,7 +86,10 @@ class TableInfo:
     size: int
     const_entries: bool
     const_default: bool
-    direct_counter: int | None
+    direct_counter: bool
+    direct_meter: bool
+    profile: int | None
+    ages: bool
 
     @property
     def needs_priority(self) -> bool:
@@ -100,6 +107,44 @@ class CounterInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class MeterInfo:
+    """An indirect meter of `size` cells."""
+
+    id: int
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileInfo:
+    """An action profile; `max_group_size` > 0 bounds the weights of a group and of a one-shot."""
+
+    id: int
+    name: str
+    actions: Mapping[int, ActionInfo]
+    max_group_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSetInfo:
+    """A parser value set of `size` members, each with a value for every field."""
+
+    id: int
+    name: str
+    fields: tuple[KeyField, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class DigestInfo:
+    """A digest: `shape` is how P4Info packs its members (bitstring, tuple or struct)."""
+
+    id: int
+    name: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineInfo:
     """All of a P4Info that the server uses; maps by id, packet headers in field order."""
 
@@ -107,6 +152,10 @@ class PipelineInfo:
     actions: Mapping[int, ActionInfo]
     action_named: Mapping[str, ActionInfo]
     counters: Mapping[int, CounterInfo]
+    meters: Mapping[int, MeterInfo]
+    profiles: Mapping[int, ProfileInfo]
+    value_sets: Mapping[int, ValueSetInfo]
+    digests: Mapping[int, DigestInfo]
     packet_in: tuple[Field, ...]
     packet_out: tuple[Field, ...]
 
@@ -115,17 +164,13 @@ class PipelineInfo:
         """Index `p4info`.
 
         Raises RefusedError (INVALID_ARGUMENT) when it contradicts itself or uses what no encoding
-        exists for here: a match kind of its own, a table whose actions come from an action profile.
+        exists for here: a match kind of its own.
         """
         actions = _by_id("action", (_action(message) for message in p4info.actions))
-        counter_of = {counter.direct_table_id: counter for counter in p4info.direct_counters}
         return cls(
             tables=_by_id(
                 "table",
-                (
-                    _table(message, actions, _id_of(counter_of.get(message.preamble.id)))
-                    for message in p4info.tables
-                ),
+                _tables(p4info, actions),
             ),
             actions=actions,
             action_named={action.name: action for action in actions.values()},
@@ -133,6 +178,13 @@ class PipelineInfo:
                 "counter",
                 (CounterInfo(m.preamble.id, m.preamble.name, m.size) for m in p4info.counters),
             ),
+            meters=_by_id(
+                "meter",
+                (MeterInfo(m.preamble.id, m.preamble.name, m.size) for m in p4info.meters),
+            ),
+            profiles=_by_id("action profile", _profiles(p4info, actions)),
+            value_sets=_by_id("value set", map(_value_set, p4info.value_sets)),
+            digests=_by_id("digest", map(_digest, p4info.digests)),
             packet_in=_header(p4info, "packet_in"),
             packet_out=_header(p4info, "packet_out"),
         )
@@ -144,6 +196,18 @@ class PipelineInfo:
     def counter(self, counter_id: int) -> CounterInfo:
         """Return the indirect counter with this id; raises RefusedError when there is none."""
         return _known("counter", self.counters, counter_id)
+
+    def meter(self, meter_id: int) -> MeterInfo:
+        """Return the indirect meter with this id; raises RefusedError when there is none."""
+        return _known("meter", self.meters, meter_id)
+
+    def profile(self, profile_id: int) -> ProfileInfo:
+        """Return the action profile with this id; raises RefusedError when there is none."""
+        return _known("action profile", self.profiles, profile_id)
+
+    def value_set(self, value_set_id: int) -> ValueSetInfo:
+        """Return the value set with this id; raises RefusedError when there is none."""
+        return _known("value set", self.value_sets, value_set_id)
 
 
 class _HasId(Protocol):
@@ -171,21 +235,26 @@ def _by_id(what: str, things: Iterable[_Thing]) -> dict[int, _Thing]:
     return by_id
 
 
-def _id_of(counter: p4i.DirectCounter | None) -> int | None:
-    return None if counter is None else counter.preamble.id
-
-
 def _action(message: p4i.Action) -> ActionInfo:
     params = tuple(Field(param.id, param.name, param.bitwidth) for param in message.params)
     return ActionInfo(message.preamble.id, message.preamble.name, params)
 
 
+def _tables(p4info: p4i.P4Info, actions: Mapping[int, ActionInfo]) -> Iterator[TableInfo]:
+    counted = {m.direct_table_id for m in p4info.direct_counters}
+    metered = {m.direct_table_id for m in p4info.direct_meters}
+    for message in p4info.tables:
+        number = message.preamble.id
+        yield _table(message, actions, number in counted, number in metered)
+
+
 def _table(
-    message: p4i.Table, actions: Mapping[int, ActionInfo], direct_counter: int | None
+    message: p4i.Table,
+    actions: Mapping[int, ActionInfo],
+    direct_counter: bool,
+    direct_meter: bool,
 ) -> TableInfo:
     name = message.preamble.name
-    if message.implementation_id:
-        raise invalid(f"table {name}: action profiles and selectors are not supported")
     uses = {}
     for ref in message.action_refs:
         action = actions.get(ref.id)
@@ -199,20 +268,49 @@ def _table(
     return TableInfo(
         id=message.preamble.id,
         name=name,
-        fields=tuple(_key_field(name, field) for field in message.match_fields),
+        fields=tuple(_key_field(f"table {name}", field) for field in message.match_fields),
         actions=uses,
         size=message.size,
         const_entries=message.is_const_table,
         const_default=bool(message.const_default_action_id),
         direct_counter=direct_counter,
+        direct_meter=direct_meter,
+        profile=message.implementation_id or None,
+        ages=message.idle_timeout_behavior == p4i.Table.NOTIFY_CONTROL,
     )
 
 
-def _key_field(table: str, message: p4i.MatchField) -> KeyField:
+def _profiles(p4info: p4i.P4Info, actions: Mapping[int, ActionInfo]) -> Iterator[ProfileInfo]:
+    for message in p4info.action_profiles:
+        usable = {
+            ref.id: actions[ref.id]
+            for table in p4info.tables
+            if table.implementation_id == message.preamble.id
+            for ref in table.action_refs
+        }
+        yield ProfileInfo(
+            message.preamble.id, message.preamble.name, usable, message.max_group_size
+        )
+
+
+def _value_set(message: p4i.ValueSet) -> ValueSetInfo:
+    name = message.preamble.name
+    fields = tuple(_key_field(f"value set {name}", field) for field in message.match)
+    return ValueSetInfo(message.preamble.id, name, fields, message.size)
+
+
+def _digest(message: p4i.Digest) -> DigestInfo:
+    shape = message.type_spec.WhichOneof("type_spec")
+    if shape not in ("bitstring", "tuple", "struct"):
+        raise invalid(f"digest {message.preamble.name}: a {shape} cannot be packed")
+    return DigestInfo(message.preamble.id, message.preamble.name, shape)
+
+
+def _key_field(what: str, message: p4i.MatchField) -> KeyField:
     kind = _KINDS.get(message.match_type)
     if kind is None:
         named = message.other_match_type or p4i.MatchField.MatchType.Name(message.match_type)
-        raise invalid(f"table {table}, field {message.name}: match kind {named} is not supported")
+        raise invalid(f"{what}, field {message.name}: match kind {named} is not supported")
     return KeyField(message.id, message.name, message.bitwidth, kind)
 
 

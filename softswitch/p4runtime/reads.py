@@ -14,7 +14,8 @@ from finsy.proto import p4r
 from softswitch.device import Device
 from softswitch.entries import TableEntry
 from softswitch.errors import NotFound, SoftswitchError
-from softswitch.p4runtime import translate
+from softswitch.p4runtime import meters, profiles, translate, value_sets
+from softswitch.p4runtime.actions import encode_action
 from softswitch.p4runtime.p4info import CounterInfo, TableInfo
 from softswitch.p4runtime.status import RefusedError, invalid, not_found, refusal, unimplemented
 from softswitch.p4runtime.writes import MAX_GROUP, EntryId, Pipeline
@@ -37,6 +38,23 @@ def answer(device: Device, pipeline: Pipeline, request: p4r.Entity) -> Iterator[
                 yield from _direct_counters(device, pipeline, request.direct_counter_entry)
             case "packet_replication_engine_entry":
                 yield from _replication(device, request.packet_replication_engine_entry)
+            case "action_profile_member":
+                yield from profiles.read_members(
+                    device, pipeline.info, request.action_profile_member
+                )
+            case "action_profile_group":
+                yield from profiles.read_groups(device, pipeline.info, request.action_profile_group)
+            case "meter_entry":
+                yield from meters.read(device, pipeline.info, request.meter_entry)
+            case "direct_meter_entry":
+                meter = request.direct_meter_entry
+                yield from meters.read_direct(
+                    device, pipeline.info, meter, _keyed(device, pipeline, meter.table_entry)
+                )
+            case "value_set_entry":
+                yield from value_sets.read(device, pipeline.info, request.value_set_entry)
+            case "digest_entry":
+                yield from pipeline.digests.read(request.digest_entry)
             case None:
                 raise invalid("the request has an empty entity")
             case _:
@@ -62,18 +80,24 @@ def _selected(device: Device, table: TableInfo, request: p4r.TableEntry) -> tupl
         return ()
 
 
+def _keyed(
+    device: Device, pipeline: Pipeline, request: p4r.TableEntry
+) -> Iterator[tuple[TableInfo, TableEntry]]:
+    for table in _tables(pipeline, request.table_id):
+        for entry in _selected(device, table, request):
+            yield table, entry
+
+
 def _table_entries(
     device: Device, pipeline: Pipeline, request: p4r.TableEntry
 ) -> Iterator[p4r.Entity]:
-    if request.HasField("time_since_last_hit"):
-        raise invalid("time_since_last_hit must not be set: entries do not age here")
     if request.match and request.table_id == 0:
         raise invalid("a match needs a table_id: fields are numbered per table")
     for table in _tables(pipeline, request.table_id):
-        with_counter = request.HasField("counter_data") and table.direct_counter is not None
+        _check_wishes(table, request)
         if request.is_default_action:
             message = _default_entry(device, pipeline, table)
-            if with_counter:
+            if request.HasField("counter_data") and table.direct_counter:
                 counter = device.direct_counter(table.name, None)
                 message.counter_data.CopyFrom(translate.encode_counter(counter))
             yield p4r.Entity(table_entry=message)
@@ -81,17 +105,47 @@ def _table_entries(
         for entry in _selected(device, table, request):
             message = translate.encode_entry(pipeline.info, table, entry)
             _attach_metadata(pipeline, message, (table.name, entry.matches, entry.priority))
-            if with_counter:
-                counter = device.direct_counter(table.name, entry.matches, entry.priority)
-                message.counter_data.CopyFrom(translate.encode_counter(counter))
+            _attach_wishes(device, table, request, message, entry)
             yield p4r.Entity(table_entry=message)
+
+
+def _check_wishes(table: TableInfo, request: p4r.TableEntry) -> None:
+    if not request.HasField("time_since_last_hit"):
+        return
+    if request.is_default_action:
+        raise invalid("Default table entries do not support entry ageing")
+    if not table.ages:
+        raise invalid(
+            f"table {table.name}: Do not set time_since_last_hit for a ReadRequest if the table "
+            "does not support idle timeout"
+        )
+
+
+def _attach_wishes(
+    device: Device,
+    table: TableInfo,
+    request: p4r.TableEntry,
+    message: p4r.TableEntry,
+    entry: TableEntry,
+) -> None:
+    """Add what the request asks for by having the field set: counter, meter, age."""
+    key = (table.name, entry.matches, entry.priority)
+    if request.HasField("counter_data") and table.direct_counter:
+        counter = device.direct_counter(*key)
+        message.counter_data.CopyFrom(translate.encode_counter(counter))
+    if request.HasField("meter_config") and table.direct_meter:
+        config = device.direct_meter(*key)
+        if config is not None:
+            message.meter_config.CopyFrom(meters.encode_config(config))
+    if request.HasField("time_since_last_hit"):
+        message.time_since_last_hit.elapsed_ns = device.idle_us(*key) * 1000
 
 
 def _default_entry(device: Device, pipeline: Pipeline, table: TableInfo) -> p4r.TableEntry:
     message = p4r.TableEntry(table_id=table.id, is_default_action=True)
     action = device.default_action(table.name)
     if action is not None:
-        message.action.CopyFrom(translate.encode_action(pipeline.info, action))
+        message.action.CopyFrom(encode_action(pipeline.info, action))
     message.is_const = table.const_default
     _attach_metadata(pipeline, message, (table.name, None, 0))
     return message
@@ -126,7 +180,7 @@ def _direct_counters(
         raise invalid("Missing table_entry field in DirectCounterEntry")
     wanted = request.table_entry
     for table in _tables(pipeline, wanted.table_id):
-        if table.direct_counter is None:
+        if not table.direct_counter:
             if wanted.table_id:
                 raise invalid(f"table {table.name}: Table has no direct counters")
             continue

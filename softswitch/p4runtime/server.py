@@ -109,6 +109,7 @@ class P4RuntimeServer:
             ) from error
         await server.start()
         self._loop = asyncio.get_running_loop()
+        self._servicer.attach(self._loop)
         self._server = server
         self.address = f"{host}:{port}"
         return self.address
@@ -116,6 +117,7 @@ class P4RuntimeServer:
     async def stop(self) -> None:
         """End all streams and calls, and stop listening."""
         if self._server is not None:
+            self._servicer.detach()
             self._servicer.end_streams()
             await self._server.stop(grace=STOP_GRACE_S)
             self._server = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import grpc
@@ -17,8 +16,9 @@ from finsy.proto import p4r, p4r_grpc, rpc_code
 
 from softswitch.device import Device
 from softswitch.p4runtime import reads, writes
-from softswitch.p4runtime.arbitration import Arbitration, Notice
+from softswitch.p4runtime.arbitration import Notice
 from softswitch.p4runtime.config import ConfigPool, Configuration
+from softswitch.p4runtime.sessions import Served, Stream
 from softswitch.p4runtime.status import (
     ERROR_SPACE,
     STATUS_DETAILS_KEY,
@@ -36,9 +36,6 @@ API_VERSION = "1.3.0"
 READ_BATCH = 500
 """Entities a ReadResponse: keeps it far below gRPC's default limit of 4 MiB for a client."""
 
-PACKET_IN_QUEUE = 4096
-"""Messages waiting for one slow client before further packet-ins to it are dropped, counted."""
-
 PacketOut = Callable[[Device, bytes], None]
 """Takes a device and a packet for its CPU port, controller header first."""
 
@@ -49,25 +46,6 @@ class ServerContext(Protocol):
     async def abort(
         self, code: grpc.StatusCode, details: str, trailing_metadata: tuple[object, ...] = ()
     ) -> None: ...
-
-
-class Stream:
-    """One open StreamChannel: what waits to be sent on it (None: its end), and its device."""
-
-    def __init__(self) -> None:
-        self.served: Served | None = None
-        self.ended_here = False
-        self.outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
-
-
-@dataclass(slots=True)
-class Served:
-    """A device and what the server keeps of it between calls."""
-
-    device: Device
-    config: Configuration
-    arbitration: Arbitration = field(default_factory=Arbitration)
-    packet_ins_dropped: int = 0
 
 
 class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
@@ -197,16 +175,20 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         on simple_switch_grpc.
         """
         served = self._find(device_id)
-        primary = served.arbitration.primary
         fields = served.config.packet_in_fields()
-        if not isinstance(primary, Stream) or fields is None:
-            return
-        if primary.outbox.qsize() >= PACKET_IN_QUEUE:
-            served.packet_ins_dropped += 1
-            return
-        message = unpack_header(fields, packet)
+        message = None if fields is None else unpack_header(fields, packet)
         if message is not None:
-            primary.outbox.put_nowait(p4r.StreamMessageResponse(packet=message))
+            served.tell_primary(p4r.StreamMessageResponse(packet=message))
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take what the devices tell unasked, from whatever thread runs their packets."""
+        for served in self._served.values():
+            served.attach(loop)
+
+    def detach(self) -> None:
+        """Take no more of it."""
+        for served in self._served.values():
+            served.detach()
 
     def packet_ins_dropped(self, device_id: int) -> int:
         """Return how many packet-ins of a device were dropped since its primary was too slow."""
@@ -218,6 +200,8 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
                 self._bid(stream, request.arbitration)
             case "packet":
                 self._on_packet_out(stream, request.packet)
+            case "digest_ack":
+                self._on_digest_ack(stream, request.digest_ack)
             case other:
                 error = _stream_error(unimplemented(f"stream message {other} is not supported"))
                 error.other.SetInParent()
@@ -236,11 +220,18 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         stream.served = served
         _deliver(served, notices)
 
+    def _on_digest_ack(self, stream: Stream, ack: p4r.DigestListAck) -> None:
+        try:
+            served = _primary_of(stream)
+            served.config.running().digests.acknowledge(ack)
+        except RefusedError as refused:
+            error = _stream_error(refused)
+            error.digest_list_ack.digest_list_ack.CopyFrom(ack)
+            stream.outbox.put_nowait(p4r.StreamMessageResponse(error=error))
+
     def _on_packet_out(self, stream: Stream, packet: p4r.PacketOut) -> None:
         try:
-            served = stream.served
-            if served is None or served.arbitration.primary is not stream:
-                raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
+            served = _primary_of(stream)
             if self._packet_out is None or served.device.cpu_port is None:
                 raise unimplemented("packet-out: the device has no CPU port")
             header = pack_header(served.config.running().info.packet_out, packet.metadata)
@@ -267,6 +258,14 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         if not served.arbitration.may_write(election_id):
             raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
         return served
+
+
+def _primary_of(stream: Stream) -> Served:
+    """Return the device that `stream` may write to; raises RefusedError."""
+    served = stream.served
+    if served is None or served.arbitration.primary is not stream:
+        raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
+    return served
 
 
 def _outcome(device: Device, pipeline: Pipeline, update: p4r.Update) -> RefusedError | None:

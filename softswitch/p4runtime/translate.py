@@ -7,10 +7,12 @@ from collections.abc import Iterable
 import grpc
 from finsy.proto import p4r
 
-from softswitch.entries import ActionCall, CloneSession, CounterData, Match, Replica, TableEntry
+from softswitch.entries import CloneSession, CounterData, Match, Replica, TableEntry
+from softswitch.errors import NotFound
+from softswitch.p4runtime.actions import encode_action
 from softswitch.p4runtime.p4info import CounterInfo, PipelineInfo, TableInfo
 from softswitch.p4runtime.status import RefusedError, invalid, unimplemented
-from softswitch.p4runtime.values import decode, decode_match, encode, encode_match, match_anything
+from softswitch.p4runtime.values import decode, decode_match, encode_match, match_anything
 
 MAX_PORT = (1 << 32) - 1
 
@@ -47,59 +49,12 @@ def decode_key(table: TableInfo, entry: p4r.TableEntry) -> tuple[tuple[Match, ..
     return tuple(matches), entry.priority
 
 
-def decode_action(table: TableInfo, message: p4r.TableAction, *, as_default: bool) -> ActionCall:
-    """Return the action of an entry, or of the default entry, of `table`.
+def no_such_entry(error: NotFound) -> RefusedError:
+    """Return the refusal of a direct resource whose entry is not there.
 
-    Raises RefusedError: INVALID_ARGUMENT for an action that the table does not have, or other
-    parameters than it takes; PERMISSION_DENIED for one that the program keeps for the other use.
+    INVALID_ARGUMENT, as in simple_switch_grpc: the entry is an argument of the request.
     """
-    if message.WhichOneof("type") != "action":
-        raise invalid(f"table {table.name}: Cannot provide indirect action for direct table")
-    use = table.actions.get(message.action.action_id)
-    if use is None:
-        raise invalid(
-            f"table {table.name}: Invalid action for table: id {message.action.action_id:#010x}"
-        )
-    if as_default and not use.as_default:
-        raise RefusedError(
-            grpc.StatusCode.PERMISSION_DENIED,
-            f"table {table.name}: Cannot use TABLE_ONLY action {use.action.name} as default action",
-        )
-    if not as_default and not use.in_entries:
-        raise RefusedError(
-            grpc.StatusCode.PERMISSION_DENIED,
-            f"table {table.name}: Cannot use DEFAULT_ONLY action {use.action.name} in an entry",
-        )
-    return _decode_call(table, use.action.id, message.action)
-
-
-def _decode_call(table: TableInfo, action_id: int, message: p4r.Action) -> ActionCall:
-    action = table.actions[action_id].action
-    what = f"table {table.name}, action {action.name}"
-    given = {param.param_id: param.value for param in message.params}
-    wanted = {param.id for param in action.params}
-    if len(message.params) != len(wanted) or given.keys() != wanted:
-        raise invalid(
-            f"{what}: Unexpected action parameters: ids {sorted(given)} given, "
-            f"{sorted(wanted)} wanted"
-        )
-    return ActionCall(
-        action.name,
-        tuple(
-            decode(given[param.id], param.width, f"{what}, parameter {param.name}")
-            for param in action.params
-        ),
-    )
-
-
-def encode_action(info: PipelineInfo, call: ActionCall) -> p4r.TableAction:
-    """Return the message for an action call."""
-    action = info.action_named[call.name]
-    message = p4r.TableAction()
-    message.action.action_id = action.id
-    for param, value in zip(action.params, call.params, strict=True):
-        message.action.params.add(param_id=param.id, value=encode(value))
-    return message
+    return invalid(f"Cannot map table entry to handle: {error}")
 
 
 def encode_key(table: TableInfo, matches: Iterable[Match], priority: int) -> p4r.TableEntry:
@@ -113,10 +68,11 @@ def encode_key(table: TableInfo, matches: Iterable[Match], priority: int) -> p4r
 
 
 def encode_entry(info: PipelineInfo, table: TableInfo, entry: TableEntry) -> p4r.TableEntry:
-    """Return the message for an entry, without counter data and metadata."""
+    """Return the message for an entry, without counter data, metadata and time since a hit."""
     message = encode_key(table, entry.matches, entry.priority)
     message.action.CopyFrom(encode_action(info, entry.action))
     message.is_const = entry.is_const
+    message.idle_timeout_ns = entry.idle_timeout_ns
     return message
 
 
@@ -128,7 +84,10 @@ def decode_counter(message: p4r.CounterData) -> CounterData:
 
 
 def encode_counter(data: CounterData) -> p4r.CounterData:
-    """Return the message for counter data; counts wrap at 2^63, where the message's int64 ends."""
+    """Return the message for counter data; counts wrap at 2^63, where the message's int64 ends.
+
+    Packets and bytes both, whatever the unit of the counter is (as in simple_switch_grpc).
+    """
     limit = (1 << 63) - 1
     return p4r.CounterData(packet_count=data.packets & limit, byte_count=data.bytes & limit)
 

@@ -8,9 +8,11 @@ import grpc
 from finsy.proto import p4r
 
 from softswitch.device import Device
-from softswitch.entries import Match, TableEntry
-from softswitch.errors import SoftswitchError
-from softswitch.p4runtime import translate
+from softswitch.entries import CounterData, Match, MeterConfig, TableEntry
+from softswitch.errors import NotFound, SoftswitchError
+from softswitch.p4runtime import meters, profiles, translate, value_sets
+from softswitch.p4runtime.actions import decode_action, decode_default
+from softswitch.p4runtime.notices import Digests
 from softswitch.p4runtime.p4info import PipelineInfo, TableInfo
 from softswitch.p4runtime.status import RefusedError, invalid, refusal, unimplemented
 
@@ -26,10 +28,12 @@ class Pipeline:
     """What a pushed pipeline adds to the device: the index of its P4Info, and client metadata.
 
     `metadata` holds, per entry, the (controller_metadata, metadata) that its writer attached: they
-    mean nothing to the device, and go back to the client with the entry.
+    mean nothing to the device, and go back to the client with the entry. `digests` are those that
+    the controller has asked for.
     """
 
     info: PipelineInfo
+    digests: Digests
     metadata: dict[EntryId, tuple[int, bytes]] = field(default_factory=dict)
 
 
@@ -49,6 +53,22 @@ def apply(device: Device, pipeline: Pipeline, update: p4r.Update) -> None:
                 _direct_counter(device, pipeline, update.type, entity.direct_counter_entry)
             case "packet_replication_engine_entry":
                 _replication(device, update.type, entity.packet_replication_engine_entry)
+            case "action_profile_member":
+                profiles.write_member(
+                    device, pipeline.info, update.type, entity.action_profile_member
+                )
+            case "action_profile_group":
+                profiles.write_group(
+                    device, pipeline.info, update.type, entity.action_profile_group
+                )
+            case "meter_entry":
+                meters.write(device, pipeline.info, update.type, entity.meter_entry)
+            case "direct_meter_entry":
+                meters.write_direct(device, pipeline.info, update.type, entity.direct_meter_entry)
+            case "value_set_entry":
+                value_sets.write(device, pipeline.info, update.type, entity.value_set_entry)
+            case "digest_entry":
+                pipeline.digests.write(update.type, entity.digest_entry)
             case None:
                 raise invalid("the update has no entity")
             case _:
@@ -61,9 +81,13 @@ def _table_entry(
     device: Device, pipeline: Pipeline, kind: p4r.Update.Type.ValueType, entry: p4r.TableEntry
 ) -> None:
     table = pipeline.info.table(entry.table_id)
-    _refuse_ageing_and_meters(table, entry)
-    if entry.HasField("counter_data") and table.direct_counter is None:
-        raise invalid(f"table {table.name}: Table has no direct counters")
+    if entry.HasField("time_since_last_hit"):
+        raise invalid("has_time_since_last_hit must not be set in WriteRequest")
+    if entry.idle_timeout_ns and not table.ages:
+        raise invalid(
+            f"table {table.name}: idle_timeout_ns must be set to 0 for tables which do not support "
+            "idle timeout"
+        )
     if entry.is_default_action:
         _default_entry(device, pipeline, table, kind, entry)
         return
@@ -75,15 +99,71 @@ def _table_entry(
         return
     if not entry.HasField("action"):
         raise invalid(f"table {table.name}: 'action' field must be set")
-    action = translate.decode_action(table, entry.action, as_default=False)
-    counter = translate.decode_counter(entry.counter_data)
-    if kind == p4r.Update.INSERT:
-        device.insert_entry(TableEntry(table.name, matches, action, priority))
-    else:
-        device.modify_entry(TableEntry(table.name, matches, action, priority))
-    if entry.HasField("counter_data"):
-        device.set_direct_counter(table.name, matches, priority, counter)
+    action = decode_action(pipeline.info, table, entry.action)
+    resources = _direct_resources(table, entry)
+    stored = TableEntry(
+        table.name, matches, action, priority, idle_timeout_ns=entry.idle_timeout_ns
+    )
+    try:
+        if kind == p4r.Update.INSERT:
+            device.insert_entry(stored)
+        else:
+            device.modify_entry(stored)
+    except NotFound as error:
+        raise _missing(table, kind, stored, device, error) from error
+    _set_direct(device, resources, matches, priority)
     _keep_metadata(pipeline, entry_id, entry)
+
+
+def _missing(
+    table: TableInfo,
+    kind: p4r.Update.Type.ValueType,
+    entry: TableEntry,
+    device: Device,
+    error: NotFound,
+) -> RefusedError:
+    """Return the refusal of an entry that is not there, or whose member or group is not."""
+    if table.profile is None:
+        return refusal(error)
+    if kind == p4r.Update.MODIFY:
+        try:
+            device.read_entry(entry.table, entry.matches, entry.priority)
+        except NotFound:
+            return refusal(error)
+    return invalid(f"table {table.name}: Invalid member / group id: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Resources:
+    """The direct resources that a write gives an entry; None: those it has."""
+
+    table: str
+    counter: CounterData | None
+    meter: MeterConfig | None
+    sets_meter: bool
+
+
+def _direct_resources(table: TableInfo, entry: p4r.TableEntry) -> _Resources:
+    """Return what to set beside an entry; raises RefusedError if the table has no such thing."""
+    counter = None
+    if entry.HasField("counter_data"):
+        if not table.direct_counter:
+            raise invalid(f"table {table.name}: Table has no direct counters")
+        counter = translate.decode_counter(entry.counter_data)
+    sets_meter = entry.HasField("meter_config")
+    if sets_meter and not table.direct_meter:
+        raise invalid(f"table {table.name}: Table has no direct meters")
+    meter = meters.decode_config(entry.meter_config) if sets_meter else None
+    return _Resources(table.name, counter, meter, sets_meter)
+
+
+def _set_direct(
+    device: Device, resources: _Resources, matches: tuple[Match, ...] | None, priority: int
+) -> None:
+    if resources.counter is not None:
+        device.set_direct_counter(resources.table, matches, priority, resources.counter)
+    if resources.sets_meter and matches is not None:
+        device.set_direct_meter(resources.table, matches, priority, resources.meter)
 
 
 def _default_entry(
@@ -99,6 +179,8 @@ def _default_entry(
         raise invalid(f"table {table.name}: Cannot use {name} for default entry, only MODIFY")
     if entry.match or entry.priority:
         raise invalid(f"table {table.name}: the default entry has neither match nor priority")
+    if table.profile is not None:
+        raise invalid(f"table {table.name}: Cannot set / reset default action for indirect table")
     if table.const_default:
         raise RefusedError(
             grpc.StatusCode.PERMISSION_DENIED,
@@ -109,21 +191,13 @@ def _default_entry(
         device.reset_default_action(table.name)
         pipeline.metadata.pop(entry_id, None)
         return
-    action = translate.decode_action(table, entry.action, as_default=True)
-    counter = translate.decode_counter(entry.counter_data)
+    if entry.HasField("meter_config"):
+        raise unimplemented(f"table {table.name}: the default entry has no meter of its own")
+    action = decode_default(table, entry.action)
+    resources = _direct_resources(table, entry)
     device.set_default_action(table.name, action)
-    if entry.HasField("counter_data"):
-        device.set_direct_counter(table.name, None, 0, counter)
+    _set_direct(device, resources, None, 0)
     _keep_metadata(pipeline, entry_id, entry)
-
-
-def _refuse_ageing_and_meters(table: TableInfo, entry: p4r.TableEntry) -> None:
-    if entry.HasField("time_since_last_hit"):
-        raise invalid("has_time_since_last_hit must not be set in WriteRequest")
-    if entry.idle_timeout_ns:
-        raise invalid(f"table {table.name}: idle_timeout_ns must be 0: entries do not age here")
-    if entry.HasField("meter_config") or entry.HasField("meter_counter_data"):
-        raise unimplemented(f"table {table.name}: direct meters are not supported")
 
 
 def _keep_metadata(pipeline: Pipeline, entry_id: EntryId, entry: p4r.TableEntry) -> None:
@@ -165,7 +239,7 @@ def _direct_counter(
     if not entry.HasField("table_entry"):
         raise invalid("Missing table_entry field in DirectCounterEntry")
     table = pipeline.info.table(entry.table_entry.table_id)
-    if table.direct_counter is None:
+    if not table.direct_counter:
         raise invalid(f"table {table.name}: Table has no direct counters")
     _modify_only(kind)
     value = translate.decode_counter(entry.data)
@@ -173,7 +247,10 @@ def _direct_counter(
         device.set_direct_counter(table.name, None, 0, value)
         return
     matches, priority = translate.decode_key(table, entry.table_entry)
-    device.set_direct_counter(table.name, matches, priority, value)
+    try:
+        device.set_direct_counter(table.name, matches, priority, value)
+    except NotFound as error:
+        raise translate.no_such_entry(error) from error
 
 
 def _replication(

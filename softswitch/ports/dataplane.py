@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from softswitch.device import Device
+from softswitch.ir import Program
 from softswitch.ports.errors import PortError
 from softswitch.ports.naming import PortName
 from softswitch.ports.port import Port
@@ -25,7 +26,10 @@ BATCH = 64
 """Frames taken from one port before the next one has its turn, and before they are sent."""
 
 REPORT_S = 1.0
-"""How often losses are looked for, while there is traffic."""
+"""How often losses are looked for."""
+
+SWEEP_S = 0.25
+"""How often idle entries are looked for, if the program has tables that support it."""
 
 
 class DataPlane:
@@ -60,6 +64,8 @@ class DataPlane:
         self._by_descriptor: dict[int, Port] = {}
         self._asked: deque[Callable[[], None]] = deque()
         self._ended = False
+        self._program: Program | None = None
+        self._has_ages = False
         self._packets = 0
         self._elsewhere: set[int] = set()
 
@@ -129,11 +135,10 @@ class DataPlane:
 
     def run(self) -> None:
         """Serve the ports until `stop`."""
-        report_at = time.monotonic() + REPORT_S
-        quiet = True
+        chores_at = 0.0
         while not self._ended:
-            ready = self._poll.poll(None if quiet else REPORT_S)
-            quiet = quiet and not ready
+            pause = SWEEP_S if self._ages() else REPORT_S
+            ready = self._poll.poll(pause)
             for descriptor, events in ready:
                 port = self._by_descriptor.get(descriptor)
                 if descriptor == self._wake:
@@ -143,10 +148,11 @@ class DataPlane:
                         self._look_after(port)
                     if events & select.EPOLLIN:
                         self._carry(port)
-            if not quiet and time.monotonic() >= report_at:
+            if time.monotonic() >= chores_at:
+                chores_at = time.monotonic() + pause
+                if self._ages():
+                    self._device.age(self._clock())
                 self._report()
-                report_at = time.monotonic() + REPORT_S
-                quiet = not ready
 
     def close(self) -> None:
         """Detach all ports."""
@@ -157,6 +163,16 @@ class DataPlane:
 
     def _end(self) -> None:
         self._ended = True
+
+    def _ages(self) -> bool:
+        """Say whether the running program has tables whose entries may go idle."""
+        if not self._device.has_pipeline:
+            return False
+        program = self._device.program
+        if program is not self._program:
+            self._program = program
+            self._has_ages = any(table.supports_timeout for table in program.tables.values())
+        return self._has_ages
 
     def _answer(self) -> None:
         os.eventfd_read(self._wake)

@@ -36,6 +36,19 @@ def probe_sentinel() -> Sentinel:
     )
 
 
+def control() -> Artefacts:
+    """Return the program of tests/programs/control.p4, compiled."""
+    return Artefacts(
+        json=(PROGRAMS / "control.json").read_bytes(),
+        p4info=(PROGRAMS / "control.p4info.txtpb").read_text(encoding="utf-8"),
+    )
+
+
+def control_sentinel() -> Sentinel:
+    """Sentinels of the control program: as those of the probe, by its LPM table."""
+    return probe_sentinel()
+
+
 def bluetree_sentinel() -> Sentinel:
     """Sentinels of the shipped program: IPv4 to an address per port, by its ordinary routes.
 

@@ -14,7 +14,7 @@ from controller.p4rt import Schema, SwitchAddress
 from controller.program import CloneSession, TableEntry
 from softswitch.device import Device
 from softswitch.p4runtime import P4RuntimeServer, ServerError, ServerThread
-from softswitch.p4runtime.servicer import PACKET_IN_QUEUE
+from softswitch.p4runtime.sessions import PACKET_IN_QUEUE
 from tests.packet.targets import Program
 from tests.packet.targets_sentinels import probe
 from tests.packet.targets_stub import DEADLINE_S, StreamEndedError, StubClient
@@ -148,22 +148,10 @@ def test_save_then_commit(client: StubClient, schema: Schema) -> None:
     assert client.write(ME, forward(schema, 1)) == ["OK"]
 
 
-@pytest.mark.parametrize(
-    ("action", "code"),
-    [
-        (ACTIONS.RECONCILE_AND_COMMIT, grpc.StatusCode.UNIMPLEMENTED),
-        (ACTIONS.UNSPECIFIED, grpc.StatusCode.INVALID_ARGUMENT),
-    ],
-)
-def test_other_actions_are_refused(
-    client: StubClient,
-    schema: Schema,
-    action: ACTIONS.Action.ValueType,
-    code: grpc.StatusCode,
-) -> None:
+def test_a_push_without_an_action_is_refused(client: StubClient, schema: Schema) -> None:
     with pytest.raises(grpc.RpcError) as refused:
-        push(client, action, schema.pipeline)
-    assert refused.value.code() is code
+        push(client, ACTIONS.UNSPECIFIED, schema.pipeline)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_a_refused_pipeline_leaves_the_running_one(client: StubClient, schema: Schema) -> None:
@@ -243,7 +231,7 @@ def test_bad_packet_out_metadata_is_answered(schema: Schema) -> None:
             packet = p4r.PacketOut(payload=b"x", metadata=[metadata])
             stream.send(p4r.StreamMessageRequest(packet=packet))
             assert stream.receive().error.canonical_code == 3
-        stream.send(p4r.StreamMessageRequest(digest_ack=p4r.DigestListAck(digest_id=1)))
+        stream.send(p4r.StreamMessageRequest())
         assert stream.receive().error.canonical_code == UNIMPLEMENTED
     assert sent == []
 

@@ -1,0 +1,109 @@
+"""What the server keeps of a device between calls, and of a stream: who is told what, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+from finsy.proto import p4r
+
+from softswitch.device import Device
+from softswitch.entries import Digest, TableEntry
+from softswitch.p4runtime.arbitration import Arbitration
+from softswitch.p4runtime.config import Configuration
+from softswitch.p4runtime.notices import idle_notification
+
+PACKET_IN_QUEUE = 4096
+"""Messages waiting for one slow client before further ones to it are dropped, counted."""
+
+
+class Stream:
+    """One open StreamChannel: what waits to be sent on it (None: its end), and its device."""
+
+    def __init__(self) -> None:
+        self.served: Served | None = None
+        self.ended_here = False
+        self.outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
+
+
+@dataclass(slots=True)
+class Served:
+    """A device and what the server keeps of it between calls."""
+
+    device: Device
+    config: Configuration
+    arbitration: Arbitration = field(default_factory=Arbitration)
+    packet_ins_dropped: int = 0
+    alarm: asyncio.TimerHandle | None = None
+    """Set while digests wait for their time."""
+
+    def tell_primary(self, message: p4r.StreamMessageResponse) -> None:
+        """Send a message to the primary, if there is one and it takes what it is sent."""
+        primary = self.arbitration.primary
+        if not isinstance(primary, Stream):
+            return
+        if primary.outbox.qsize() >= PACKET_IN_QUEUE:
+            self.packet_ins_dropped += 1
+            return
+        primary.outbox.put_nowait(message)
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take what the device tells unasked, from whatever thread runs its packets."""
+
+        def digest(message: Digest) -> None:
+            loop.call_soon_threadsafe(self._on_digest, message)
+
+        def idle(entries: tuple[TableEntry, ...]) -> None:
+            loop.call_soon_threadsafe(self._on_idle, entries)
+
+        self.device.on_digest, self.device.on_idle = digest, idle
+
+    def detach(self) -> None:
+        """Take no more of it."""
+        self.device.on_digest = self.device.on_idle = None
+        if self.alarm is not None:
+            self.alarm.cancel()
+
+    def _on_digest(self, digest: Digest) -> None:
+        """Take a digest message. Nobody to tell: it is dropped, and new when it comes again."""
+        pipeline = self.config.pipeline
+        if pipeline is None or self.arbitration.primary is None:
+            return
+        waited = pipeline.digests.due_ns()
+        complete = pipeline.digests.learn(digest)
+        if complete is not None:
+            self.tell_primary(complete)
+        if pipeline.digests.due_ns() != waited or self.alarm is None:
+            self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        """See that digests which wait are sent when they have waited long enough."""
+        if self.alarm is not None:
+            self.alarm.cancel()
+            self.alarm = None
+        pipeline = self.config.pipeline
+        due = None if pipeline is None else pipeline.digests.due_ns()
+        if due is None:
+            return
+        delay = max(0, due - time.monotonic_ns()) / 1e9
+        self.alarm = asyncio.get_running_loop().call_later(delay, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        if self.config.pipeline is not None:
+            for complete in self.config.pipeline.digests.overdue():
+                self.tell_primary(complete)
+        self._set_alarm()
+
+    def _on_idle(self, entries: tuple[TableEntry, ...]) -> None:
+        pipeline = self.config.pipeline
+        if pipeline is None:
+            return
+        known = {table.name for table in pipeline.info.tables.values()}
+        found = [
+            (entry, pipeline.metadata.get((entry.table, entry.matches, entry.priority)))
+            for entry in entries
+            if entry.table in known
+        ]
+        if found:
+            self.tell_primary(idle_notification(pipeline.info, found, time.monotonic_ns()))
