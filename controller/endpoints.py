@@ -14,11 +14,26 @@ from traffic.worker_config import WorkerConfig
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How patient workers are: nanoseconds, and sends of a chunk before giving up."""
+    """How patient a job's machines are, in nanoseconds.
+
+    Attributes:
+        timeout: what a worker waits, at least and at first, before it sends a chunk again.
+        max_timeout: what it waits at most.
+        max_tries: sends of a chunk before a worker gives up.
+    """
 
     timeout: int
     max_timeout: int
     max_tries: int
+
+    @property
+    def answer_interval(self) -> int:
+        """How long the destination keeps from answering a chunk again.
+
+        An answer goes to all workers. Those that miss one ask again after the same timeout, so
+        that one answer serves them all; it must be over before they ask the next time.
+        """
+        return self.timeout // 2
 
 
 def worker_config(
@@ -49,7 +64,7 @@ def worker_config(
 
 
 def destination_config(
-    network: Network, plan: JobPlan, op: Op, chunks: int, first_chunk: int
+    network: Network, plan: JobPlan, op: Op, timing: Timing, chunks: int, first_chunk: int
 ) -> DestinationConfig:
     """What the destination is told of a job."""
     host = network.destination
@@ -63,6 +78,7 @@ def destination_config(
         op=op,
         chunks=chunks,
         first_chunk=first_chunk,
+        answer_interval=timing.answer_interval,
         sources=destination_sources(network, plan.blue),
         workers=[worker.name for worker in network.workers],
     )

@@ -37,7 +37,7 @@ from traffic.worker import Worker
 
 _FRAME_BITS = 8 * (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + HEADER_BYTES + LANES * LANE_BYTES)
 _SECOND_NS = 1_000_000_000
-_TRIES = 200
+_TRIES = 2_000
 _TRIES_WITH_FAILURE = 12
 """Sends of a chunk before a worker gives up; few where a switch is going to be killed."""
 
@@ -59,6 +59,7 @@ class FabricTestbed:
         # Hosts begin without a job; jobs are attached to them and started one by one.
         self.fabric.run()
         self._resources = ExitStack()
+        self._busy = 0
 
     def __enter__(self) -> Self:
         """Start the P4Runtime server, become primary everywhere, push the program."""
@@ -84,9 +85,9 @@ class FabricTestbed:
         self._resources.close()
 
     @property
-    def now(self) -> int:
-        """The network's clock, in nanoseconds."""
-        return self.fabric.now
+    def busy(self) -> int:
+        """See `Testbed.busy`."""
+        return self._busy
 
     def reduce(
         self,
@@ -101,6 +102,7 @@ class FabricTestbed:
         patience = 2 * self._window_time(plans)
         tries = _TRIES if failure is None else _TRIES_WITH_FAILURE
         timing = Timing(patience, 8 * patience, tries)
+        began = self.fabric.now
         jobs = [
             self._attach(plan, tensor, op, timing)
             for plan, tensor in zip(plans, values, strict=True)
@@ -117,6 +119,7 @@ class FabricTestbed:
             self.fabric.run(until=lambda: completed() >= failure.completed, progress=report)
             self.fabric.fail(failure.switch)
         self.fabric.run(until=self.fabric.all_finished, progress=report)
+        self._busy += self.fabric.now - began
         # What is still under way (copies, retransmissions) is counted before anyone reads.
         self.fabric.run()
         report()
@@ -159,8 +162,9 @@ class FabricTestbed:
         self, plan: JobPlan, values: Values, op: Op, timing: Timing
     ) -> tuple[Destination, tuple[Worker, ...]]:
         """Put the job's machines on their hosts, and let them start."""
-        first_chunk = self.switches.take_chunks(plan.job, values.shape[1])
-        config = destination_config(self.network, plan, op, values.shape[1], first_chunk)
+        chunks = values.shape[1]
+        first_chunk = self.switches.take_chunks(plan.job, chunks)
+        config = destination_config(self.network, plan, op, timing, chunks, first_chunk)
         destination = Destination(config)
         self._start(self.network.destination, destination)
         workers = []
@@ -174,4 +178,4 @@ class FabricTestbed:
         agent = self._agents[host.name]
         agent.detach(endpoint.job)
         agent.attach(endpoint)
-        self.fabric.send(host.name, endpoint.start(self.now))
+        self.fabric.send(host.name, endpoint.start(self.fabric.now))

@@ -75,6 +75,7 @@ class MininetTestbed:
         self._target = target
         self._resources = ExitStack()
         self._hosts: dict[str, Connection[Any, Any]] = {}
+        self._busy = 0
 
     def __enter__(self) -> Self:
         """Bring the network up, wait for every switch, push the program."""
@@ -105,9 +106,9 @@ class MininetTestbed:
         self._resources.close()
 
     @property
-    def now(self) -> int:
-        """The clock, in nanoseconds."""
-        return time.monotonic_ns()
+    def busy(self) -> int:
+        """See `Testbed.busy`."""
+        return self._busy
 
     def reduce(
         self,
@@ -124,7 +125,11 @@ class MininetTestbed:
         first_chunk = self.switches.take_chunks(plan.job, chunks)
         destination = self._hosts[self.network.destination.name]
         destination.send(
-            ("attach", destination_config(self.network, plan, op, chunks, first_chunk), None)
+            (
+                "attach",
+                destination_config(self.network, plan, op, _TIMING, chunks, first_chunk),
+                None,
+            )
         )
         workers = [self._hosts[host.name] for host in self.network.workers]
         for host, connection in zip(self.network.workers, workers, strict=True):
@@ -132,8 +137,11 @@ class MininetTestbed:
             connection.send(("attach", config, tensor[host.rank]))
         for connection in (destination, *workers):
             _expect(connection, "attached", START_DEADLINE_S)
+        began = time.monotonic_ns()
+        for connection in (destination, *workers):
             connection.send(("start",))
         self._wait_for_workers(workers)
+        self._busy += time.monotonic_ns() - began
         if progress is not None:
             progress(chunks)
         for connection in (destination, *workers):

@@ -43,14 +43,13 @@ def run_synthetic(
         window = targets.window(target, options, planned.topology.overlay.tree)
         plans = testbed.switches.install([planned.blue] * options.jobs, window)
         total = options.jobs * options.chunks
-        began = testbed.now
         failure = _failure_point(planned, options, total)
         with _progress(console, "chunks", total) as progress:
             outcomes = testbed.reduce(
                 plans, values, Op(options.op), failure=failure, progress=progress
             )
         _require_complete(network, outcomes, failure)
-        network_seconds = (testbed.now - began) / 1e9
+        network_seconds = testbed.busy / 1e9
         return RunResult(
             target=target,
             op=options.op,
@@ -98,14 +97,13 @@ def run_digits(
         window = targets.window(target, options, planned.topology.overlay.tree)
         run = _TrainingRun(testbed, window, Op(options.op))
         run.install(planned)
-        began = testbed.now
         accuracy = []
         with _progress(console, "rounds", rounds) as progress:
             for done in range(1, rounds + 1):
                 training.apply(run.reduce(training.gradients(training.round)))
                 accuracy.append(training.accuracy())
                 progress(done)
-        network_seconds = (testbed.now - began) / 1e9
+        network_seconds = testbed.busy / 1e9
         chunks = rounds * training.chunks
         measurement = run.measurement(planned)
         resent, outcomes = run.resent, _nonzero(testbed.switches.outcome_counts())

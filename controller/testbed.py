@@ -34,8 +34,11 @@ class Testbed(Protocol):
         """The switches, through P4Runtime."""
 
     @property
-    def now(self) -> int:
-        """The network's clock, in nanoseconds."""
+    def busy(self) -> int:
+        """Nanoseconds, on the network's clock, that the Reduces so far have taken together.
+
+        One takes from its first frame until every worker has all its answers.
+        """
 
     def reduce(
         self,
