@@ -176,6 +176,10 @@ def _records(graph: _Graph) -> tuple[list[SwitchRecord], list[str]]:
             edges.append((source, target, attributes))
     if any(fields.has("parent") for _, fields in graph.nodes):
         parent = _parents_of_nodes(graph)
+    elif (problem := _rootless(graph, edges)) is not None:
+        # Told once, not again at every switch and edge.
+        graph.problems.append(problem)
+        return list(_rootless_records(graph, edges)), graph.problems
     else:
         parent = _parents_of_edges(graph, edges)
     rates = _rates_of_edges(graph, edges, parent)
@@ -192,6 +196,36 @@ def _records(graph: _Graph) -> tuple[list[SwitchRecord], list[str]]:
 
 def _parents_of_nodes(graph: _Graph) -> dict[str, str | None]:
     return {name: _name(fields.get("parent")) for name, fields in graph.nodes}
+
+
+def _rootless(graph: _Graph, edges: list[tuple[str, str, Record]]) -> str | None:
+    """Why no parents follow from the edges, where nothing in the graph says what its root is."""
+    names = {name for name, _ in graph.nodes}
+    if graph.directed:
+        # Of two switches, one line about a second root says as much.
+        if edges or len(names) <= 2 or graph.problems:
+            return None
+        return (
+            f"graph: {len(names)} switches and no edges: write an edge from each switch to its "
+            "parent, or the attribute parent of every node"
+        )
+    if graph.root in names:
+        return None
+    shown = "missing" if graph.root is None else f'no node is called "{graph.root}"'
+    return (
+        f"graph: root: {shown}, an undirected graph names its root in this attribute "
+        '(networkx: graph.graph["root"] = "s0"), or has the attribute parent at every node'
+    )
+
+
+def _rootless_records(
+    graph: _Graph, edges: list[tuple[str, str, Record]]
+) -> Iterator[SwitchRecord]:
+    """The switches with parents unknown; rates on edges belong to some switch, whichever it is."""
+    on_edges = any(attributes.has("rate") for _, _, attributes in edges)
+    for name, fields in graph.nodes:
+        rate = (("rate", 1),) if on_edges and not fields.has("rate") else ()
+        yield SwitchRecord(name, Record(fields.pairs + rate), parent_known=False)
 
 
 def _parents_of_edges(graph: _Graph, edges: list[tuple[str, str, Record]]) -> dict[str, str | None]:
@@ -215,12 +249,6 @@ def _parents_from_root(
     graph: _Graph, edges: list[tuple[str, str, Record]]
 ) -> dict[str, str | None]:
     names = {name for name, _ in graph.nodes}
-    if graph.root not in names:
-        shown = "missing" if graph.root is None else f'no node is called "{graph.root}"'
-        graph.problems.append(
-            f"graph: root: {shown}, an undirected graph names its root in this attribute"
-        )
-        return dict.fromkeys(names)
     tree = nx.Graph()
     tree.add_nodes_from(name for name, _ in graph.nodes)
     tree.add_edges_from((source, target) for source, target, _ in edges)

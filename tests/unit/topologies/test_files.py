@@ -245,6 +245,31 @@ def test_a_graph_that_is_no_tree_is_refused(
     assert any(told.startswith(problem) for told in problems_of(tmp_path / "g.json", text))
 
 
+@pytest.mark.parametrize("kind", ["nodes", "edges"])
+@pytest.mark.parametrize("suffix", ["graphml", "json"])
+def test_a_graph_that_does_not_say_its_root_is_told_so_once(
+    tmp_path: Path, suffix: str, kind: str
+) -> None:
+    graph = nx.Graph(nx.random_labeled_rooted_tree(60, seed=1))
+    graph.graph.clear()
+    (nx.set_node_attributes if kind == "nodes" else nx.set_edge_attributes)(graph, 1, "rate")
+    path = tmp_path / f"g.{suffix}"
+    if suffix == "graphml":
+        text = "\n".join(nx.generate_graphml(graph))
+    else:
+        text = json.dumps(nx.node_link_data(graph, edges="edges"))
+    assert problems_of(path, text) == (
+        "graph: root: missing, an undirected graph names its root in this attribute (networkx: "
+        'graph.graph["root"] = "s0"), or has the attribute parent at every node',
+    )
+    loose = nx.create_empty_copy(graph.to_directed())
+    nx.set_node_attributes(loose, 1, "rate")
+    (problem,) = problems_of(
+        tmp_path / "l.json", json.dumps(nx.node_link_data(loose, edges="edges"))
+    )
+    assert problem.startswith("graph: 60 switches and no edges: write an edge from each switch")
+
+
 def test_a_graphml_node_twice_or_with_a_strange_key_is_told(tmp_path: Path) -> None:
     text = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml>
