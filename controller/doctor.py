@@ -13,7 +13,19 @@ from dataclasses import dataclass
 from controller import targets
 from p4src import artefacts
 
-_PACKAGES = ("grpcio", "protobuf", "finsy", "scapy", "numpy", "networkx", "scikit-learn")
+_PACKAGES = (
+    "click",
+    "finsy",
+    "grpcio",
+    "matplotlib",
+    "networkx",
+    "numpy",
+    "protobuf",
+    "pyyaml",
+    "rich",
+    "scapy",
+    "scikit-learn",
+)
 BMV2 = "simple_switch_grpc"
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -45,7 +46,8 @@ _TRIES_WITH_FAILURE = 12
 class FabricTestbed:
     """A network of software switches on a virtual clock; a context manager."""
 
-    def __init__(self, network: Network, conditions: Conditions) -> None:
+    def __init__(self, network: Network, conditions: Conditions, pcap: Path | None = None) -> None:
+        """Build the network; `pcap` is a file that receives every frame delivered, as pcapng."""
         self.network = network
         self._devices = {
             name: Device(device_id=i, cpu_port=CPU_PORT)
@@ -60,6 +62,7 @@ class FabricTestbed:
         self.fabric.run()
         self._resources = ExitStack()
         self._busy = 0
+        self._pcap = pcap
 
     def __enter__(self) -> Self:
         """Start the P4Runtime server, become primary everywhere, push the program."""
@@ -72,6 +75,8 @@ class FabricTestbed:
             ]
             fleet = resources.enter_context(connect_blocking(switches, artefacts.load()))
             fleet.push()
+            if self._pcap is not None:
+                resources.enter_context(self.fabric.capture(self._pcap))
             self.switches = SwitchControl(self.network, fleet)
             self._resources = resources.pop_all()
         return self

@@ -5,32 +5,34 @@ from __future__ import annotations
 from fractions import Fraction
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from controller.doctor import Diagnosis
 from controller.measurement import MeasuredLink, Measurement
 from controller.planning import Plan
-from controller.report import exact, number
+from controller.report import exact
 from controller.running import RunResult, Training
 
-MAX_ROWS = 40
+MAX_ROWS = 64
 """Longer link tables show the most congested links; `--json` has all."""
+_DECIMALS = 2
 
 
 def show_plan(console: Console, plan: Plan) -> None:
     """The placement, and the links from the most congested down."""
     console.print(
-        f"[bold]{plan.topology.name}[/]: {plan.strategy}, k = {plan.k}, "
+        f"[bold]{escape(plan.topology.name)}[/]: {plan.strategy}, k = {plan.k}, "
         f"congestion [bold]{_shown(plan.congestion)}[/]"
     )
     console.print(f"blue ({len(plan.blue)}): {_names(plan.blue_names)}")
-    table = Table("switch", "parent", "colour", *_right("messages", "rate", "congestion"))
+    table = Table("switch", "parent", "colour", "messages", "rate", "congestion")
     links = sorted(plan.links, key=lambda link: -link.congestion)
     blue = set(plan.blue_names)
     for link in links[:MAX_ROWS]:
         table.add_row(
-            link.switch,
-            link.parent or "destination",
+            escape(link.switch),
+            escape(link.parent or "destination"),
             _colour(link.switch in blue),
             str(link.messages),
             exact(link.rate),
@@ -46,7 +48,7 @@ def show_run(console: Console, result: RunResult) -> None:
     if result.training is not None:
         show_training(console, result.training)
     console.print(
-        f"[bold]{plan.topology.name}[/] on {result.target}: {result.switches} switches, "
+        f"[bold]{escape(plan.topology.name)}[/] on {result.target}: {_switches(result)}, "
         f"{result.workers} workers, {result.jobs} x {result.chunks} chunks, {result.op}, "
         f"{plan.strategy}, k = {plan.k}"
     )
@@ -66,17 +68,18 @@ def show_run(console: Console, result: RunResult) -> None:
 
 def show_links(console: Console, measurement: Measurement, blue: set[str]) -> None:
     """Messages a chunk on every link, the most congested first."""
-    columns = _right("predicted", "measured", "resent", "rate", "congestion")
-    table = Table("switch", "parent", "colour", *columns)
+    table = Table(
+        "switch", "parent", "colour", "predicted", "measured", "resent", "rate", "congestion"
+    )
     links = sorted(measurement.links, key=lambda link: -(link.measured / link.rate))
     for link in links[:MAX_ROWS]:
         table.add_row(
-            link.switch,
-            link.parent or "destination",
+            escape(link.switch),
+            escape(link.parent or "destination"),
             _colour(link.switch in blue),
             str(link.predicted),
             _measured(link),
-            str(number(link.retransmitted)),
+            _rounded(link.retransmitted),
             exact(link.rate),
             _shown(link.measured / link.rate),
         )
@@ -95,7 +98,7 @@ def show_training(console: Console, training: Training) -> None:
     )
     console.print(same)
     if training.strategies:
-        table = Table("strategy", *_right("predicted", "measured"), "blue")
+        table = Table("strategy", "predicted", "measured", "blue")
         for row in training.strategies:
             table.add_row(row.strategy, row.predicted, row.measured, _names(list(row.blue)))
         console.print("congestion of the same gradients under each strategy:")
@@ -114,8 +117,16 @@ def show_doctor(console: Console, diagnosis: Diagnosis) -> None:
         console.print(f"target {verdict.target}: {works} ({verdict.why})")
 
 
-def _right(*names: str) -> list[str]:
-    return list(names)
+def _switches(result: RunResult) -> str:
+    """How many switches there are, and how many of them the tree has where that is fewer."""
+    in_tree = len(result.measurement.links)
+    rest = f" ({in_tree} in the tree)" if in_tree < result.switches else ""
+    return f"{result.switches} switches{rest}"
+
+
+def _rounded(value: Fraction) -> str:
+    """An integer as it is, anything else with a few decimals."""
+    return exact(value) if value.denominator == 1 else f"{float(value):.{_DECIMALS}f}"
 
 
 def _colour(blue: bool) -> str:
@@ -123,7 +134,7 @@ def _colour(blue: bool) -> str:
 
 
 def _measured(link: MeasuredLink) -> str:
-    shown = str(number(link.measured))
+    shown = _rounded(link.measured)
     return shown if link.measured == link.predicted else f"[yellow]{shown}[/]"
 
 
@@ -134,7 +145,7 @@ def _shown(value: Fraction) -> str:
 
 def _names(names: list[str], shown: int = 12) -> str:
     more = f", ... ({len(names) - shown} more)" if len(names) > shown else ""
-    return (", ".join(names[:shown]) + more) or "none"
+    return escape(", ".join(names[:shown]) + more) or "none"
 
 
 def _say_cut(console: Console, rows: int) -> None:

@@ -89,13 +89,15 @@ def run_digits(
         raise BadInputError(
             "--workload digits: trains one job and kills no switch; leave those out"
         )
+    if options.op != Op.ALLREDUCE:
+        raise BadInputError("--workload digits: every worker needs the sum; leave out --op reduce")
     start = time.perf_counter()
     network = _wired(planned)
     rounds = rounds or DEFAULT_ROUNDS
     training = DigitsTraining(len(network.workers), options.seed)
     with _testbed(network, options, console, target) as testbed:
         window = targets.window(target, options, planned.topology.overlay.tree)
-        run = _TrainingRun(testbed, window, Op(options.op))
+        run = _TrainingRun(testbed, window)
         run.install(planned)
         accuracy = []
         with _progress(console, "rounds", rounds) as progress:
@@ -133,10 +135,9 @@ def run_digits(
 class _TrainingRun:
     """Reduces of one job, round after round, under one plan at a time."""
 
-    def __init__(self, testbed: Testbed, window: int, op: Op) -> None:
+    def __init__(self, testbed: Testbed, window: int) -> None:
         self._testbed = testbed
         self._window = window
-        self._op = op
         self._before: Mapping[str, LinkCount] = {}
         self._chunks = 0
         self.correct = True
@@ -149,17 +150,13 @@ class _TrainingRun:
         self._chunks = 0
 
     def reduce(self, gradients: Values) -> NDArray[np.integer]:
-        """The sum of the workers' gradients, as the last worker received it, or the destination."""
-        outcomes = self._testbed.reduce(self._plans, [gradients], self._op)
+        """The sum of the workers' gradients, as the last worker received it."""
+        outcomes = self._testbed.reduce(self._plans, [gradients], Op.ALLREDUCE)
         _require_complete(self._testbed.network, outcomes, None)
         self._chunks += gradients.shape[1]
         self.correct &= outcomes[0].is_right(exact_sums(gradients))
         self.resent += outcomes[0].resent
-        return (
-            outcomes[0].workers[-1].results
-            if self._op is Op.ALLREDUCE
-            else outcomes[0].destination.sums
-        )
+        return outcomes[0].workers[-1].results
 
     def measurement(self, planned: Plan) -> Measurement:
         """What the links carried since `install`."""
@@ -240,7 +237,10 @@ def _testbed(
 
 @contextmanager
 def _progress(console: Console, what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar; the function says how many of `total` are done."""
+    """A progress bar, on a terminal; the function says how many of `total` are done."""
+    if not console.is_terminal:
+        yield lambda _: None
+        return
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(what, total=total)
@@ -267,7 +267,8 @@ def _require_complete(
         below = ", ".join(_workers_below(network, failure.switch)) or "no worker"
         cause = f"switch {failure.switch} failed and cuts off {below}; "
     raise RunFailedError(
-        f"{cause}{incomplete[0].stuck}; {len(incomplete)} of {len(outcomes)} jobs are not complete"
+        f"{cause}{incomplete[0].stuck}; complete jobs: {len(outcomes) - len(incomplete)} of "
+        f"{len(outcomes)}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from controller.measurement import Measurement
 from controller.planning import Plan
@@ -27,6 +28,7 @@ class RunOptions:
         window: chunks of a job in flight, a power of two; None: what suits the target.
         loss, duplicate, reorder: probabilities, for every frame on every link, each way.
         seed: of the values, and of what the links do to frames.
+        pcap: a file that receives every frame that a link delivers, as pcapng.
     """
 
     op: str = "reduce"
@@ -38,6 +40,7 @@ class RunOptions:
     reorder: float = 0.0
     seed: int = 0
     failure: Failure | None = None
+    pcap: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

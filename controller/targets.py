@@ -62,7 +62,7 @@ def bring_up(network: Network, target: str, options: RunOptions) -> AbstractCont
     """The testbed of a target, not entered yet."""
     if target == FABRIC:
         faults = Conditions(options.loss, options.duplicate, options.reorder, options.seed)
-        return FabricTestbed(network, faults)
+        return FabricTestbed(network, faults, options.pcap)
     return mininet_testbed.MininetTestbed(network, target)
 
 
@@ -92,6 +92,7 @@ def _fabric_only(options: RunOptions) -> str:
         "--reorder": options.reorder > 0,
         "--fail": options.failure is not None,
         "--jobs": options.jobs > 1,
+        "--pcap": options.pcap is not None,
     }
     return next((name for name, is_asked in asked.items() if is_asked), "")
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scapy.utils import rdpcap
 
 from controller import cli
 from controller.placement import STRATEGIES
+from traffic.wire import Aggregation
 
 FIG1 = {
     "format": "bluetree/tree-1",
@@ -262,3 +264,43 @@ def test_every_problem_of_a_file_is_named(
 def test_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str], fig1: str) -> None:
     assert cli.invoke(["--debug", "plan", fig1, "-k", "-1"]) == 2
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_debug_works_behind_the_command_too(capsys: pytest.CaptureFixture[str], fig1: str) -> None:
+    assert cli.invoke(["plan", fig1, "-k", "-1", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_nothing_but_errors_goes_to_a_stderr_that_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], fig1: str
+) -> None:
+    assert cli.invoke(["run", fig1, "-k", "2", "--chunks", "2"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    switches = {"[red]r[/]": {"parent": None, "rate": 1, "workers": 2}}
+    path.write_text(json.dumps({"format": "bluetree/tree-1", "switches": switches}))
+    for command in ("plan", "run"):
+        assert cli.invoke([command, str(path), "-k", "1"]) == 0
+        assert "[red]r[/]" in capsys.readouterr().out
+
+
+def test_a_capture_holds_every_frame(
+    capsys: pytest.CaptureFixture[str], fig1: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.pcapng"
+    _json(capsys, "run", fig1, "-k", "2", "--chunks", "2", "--pcap", str(path))
+    frames = rdpcap(str(path))
+    upward = [frame for frame in frames if frame.haslayer(Aggregation) and frame.kind == 1]
+    # Each of 18 workers sends its 2 chunks over its own link, then the tree's 7 links carry theirs.
+    assert len(upward) == 2 * (18 + 4 + 3 + 1 + 2 + 1 + 5 + 5)
+
+
+def test_training_needs_the_sum_at_every_worker(
+    capsys: pytest.CaptureFixture[str], fig1: str
+) -> None:
+    arguments = ("run", fig1, "-k", "2", "--workload", "digits", "--op", "reduce")
+    code, line = _refused(capsys, *arguments)
+    assert (code, "leave out --op reduce" in line) == (2, True)

@@ -1,0 +1,159 @@
+"""`bluetree run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from controller import render, report, run, targets
+from controller.cli_options import Request, print_json, stdout, topology_options
+from controller.errors import BadInputError, CheckFailedError
+from controller.running import Failure, RunOptions
+
+__all__ = ["run_command"]
+
+_SHARE = click.FloatRange(0, 1)
+
+
+@click.command("run")
+@topology_options
+@click.option("--blue", metavar="A,B", help="The blue switches by name, in place of a strategy.")
+@click.option(
+    "--target",
+    type=click.Choice([targets.AUTO, targets.FABRIC, targets.SOFTSWITCH, targets.BMV2]),
+    default=targets.AUTO,
+    show_default=True,
+    envvar="BLUETREE_TARGET",
+    show_envvar=True,
+    help="Where the switches run: in this process on a virtual clock (fabric), or one process a "
+    "switch over Mininet. auto takes bmv2 for a small network where it is installed and the user "
+    "is root, else the fabric.",
+)
+@click.option(
+    "--workload",
+    type=click.Choice(["synthetic", "digits"]),
+    default="synthetic",
+    show_default=True,
+    help="Random tensors, or the gradients of a training on scikit-learn's digits.",
+)
+@click.option(
+    "--op",
+    type=click.Choice(["reduce", "allreduce"]),
+    help="Where the sum goes: to the destination, or on to every worker. [default: reduce; "
+    "allreduce for digits]",
+)
+@click.option(
+    "--chunks",
+    type=click.IntRange(1, 10_000_000),
+    metavar="N",
+    help=f"Messages that each worker sends. [default: {RunOptions().chunks}]",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help=f"Training epochs of the digits workload. [default: {run.DEFAULT_ROUNDS}]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Reduces at the same time, each with all workers; their loads on a link add up.",
+)
+@click.option(
+    "--window",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Chunks of a job in flight, a power of two. [default: 32, less over Mininet]",
+)
+@click.option(
+    "--loss",
+    type=click.FloatRange(0, 0.9),
+    default=0.0,
+    metavar="P",
+    help="Probability that a link loses a frame, each way.",
+)
+@click.option(
+    "--duplicate", type=_SHARE, default=0.0, metavar="P", help="... that it doubles a frame."
+)
+@click.option(
+    "--reorder", type=_SHARE, default=0.0, metavar="P", help="... that it delays a frame."
+)
+@click.option(
+    "--fail",
+    metavar="SWITCH@FRACTION",
+    help="Kill a switch once this share of all chunks is complete.",
+)
+@click.option(
+    "--pcap",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Record every frame on every link of the fabric, as pcapng.",
+)
+def run_command(
+    request: Request,
+    blue: str | None,
+    target: str,
+    workload: str,
+    op: str | None,
+    chunks: int | None,
+    rounds: int | None,
+    jobs: int,
+    window: int | None,
+    loss: float,
+    duplicate: float,
+    reorder: float,
+    fail: str | None,
+    pcap: Path | None,
+) -> None:
+    """Bring the network up, run every worker, check the sums and every link's counter."""
+    if request.picture is not None:
+        run.check_picture(request.picture)
+    planned = request.planned(blue)
+    options = RunOptions(
+        op=op or ("allreduce" if workload == "digits" else "reduce"),
+        chunks=chunks or RunOptions().chunks,
+        jobs=jobs,
+        window=window,
+        loss=loss,
+        duplicate=duplicate,
+        reorder=reorder,
+        seed=request.seed,
+        failure=_failure(fail),
+        pcap=pcap,
+    )
+    where = targets.choose(target, planned.topology, options)
+    progress = Console(stderr=True)
+    if workload == "digits":
+        if chunks is not None:
+            raise BadInputError("--chunks: the digits workload has its own tensor; leave it out")
+        result = run.run_digits(planned, options, rounds, progress, where)
+    else:
+        if rounds is not None:
+            raise BadInputError("--rounds: only --workload digits trains in rounds; use --chunks")
+        result = run.run_synthetic(planned, options, progress, where)
+    if request.picture is not None:
+        run.draw_run(result, request.picture)
+    if request.as_json:
+        print_json(report.run_document(result))
+    else:
+        render.show_run(stdout(), result)
+    if not result.passed:
+        raise CheckFailedError(run.verdict(result))
+
+
+def _failure(text: str | None) -> Failure | None:
+    if text is None:
+        return None
+    switch, separator, share = text.rpartition("@")
+    try:
+        fraction = float(share)
+    except ValueError:
+        fraction = -1.0
+    if not separator or not switch or not 0 <= fraction <= 1:
+        raise BadInputError(f"--fail {text}: write SWITCH@FRACTION, such as agg0-0@0.5")
+    return Failure(switch, fraction)
