@@ -17,7 +17,7 @@ SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint types p4 bench bench-placement campaign-placement bench-switch shell-env docker system clean
-.PHONY: campaign-stf campaign-differential
+.PHONY: campaign-stf campaign-differential campaign-packets fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,19 @@ $(SHELL_VENV)/.set-up: Makefile
 
 campaign-differential: $(STAMP) ## softswitch against bmv2 on random entries and packets (as root)
 	@$(BIN)/python -m tests.differential.campaign $(ARGS)
+
+campaign-packets: $(STAMP) ## a million random packets: no exception, no leak, no stray state
+	@$(BIN)/python -m tests.fuzz.packets $(ARGS)
+
+# Seconds that each fuzzer runs.
+FUZZ_SECONDS ?= 60
+
+fuzz: $(STAMP) ## fuzz the loader, the packet path and the P4Runtime service (installs atheris)
+	@$(BIN)/python -c 'import atheris' 2>/dev/null \
+	    || $(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	@for target in loader damaged packets service; do \
+	    $(BIN)/python -m tests.fuzz.engine $$target --seconds $(FUZZ_SECONDS) || exit 1; \
+	done
 
 docker: ## build the image bluetree:latest (needs a container engine)
 	@command -v docker >/dev/null || { echo "make: docker is not installed" >&2; exit 3; }

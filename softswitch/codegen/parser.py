@@ -15,6 +15,8 @@ from softswitch.codegen.writer import Writer
 
 _DEPTH = 12
 _COPIES = 64
+# a parser whose states go round may read nothing on the way: after so many rounds it times out
+_ROUNDS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class ParserCode:
         self.states = self.program.parser.states
         self.numbered: dict[str, int] = {}
         self.at = Position(None, 0)
+        self.cyclic = False
 
     def write(self) -> None:
         """The whole parser; sets ``perr`` and ``o``."""
@@ -56,6 +59,8 @@ class ParserCode:
         self._number(init)
         for name in self._joins(init):
             self._number(name)
+        if self.cyclic:
+            self.out.line("rounds = 0")
         if len(self.numbered) > 1 or self._deep(init):
             self.out.line("st = 0")
             with self.out.block("while True:"):
@@ -87,8 +92,8 @@ class ParserCode:
                 if target not in reach:
                     reach.append(target)
         joins = [n for n in reach if entries[n] > 1]
-        cyclic = [n for n in joins if n in self._reachable(n)]
-        if cyclic or self._paths(init, {}) > _COPIES:
+        self.cyclic = any(n in self._reachable(n) for n in joins)
+        if self.cyclic or self._paths(init, {}) > _COPIES:
             return joins
         return []
 
@@ -124,6 +129,11 @@ class ParserCode:
         if name in self.numbered or depth >= _DEPTH:
             if at.text != "o":
                 self.out.line(f"o = {at.text}")
+            if self.cyclic:
+                with self.out.block(f"if rounds == {_ROUNDS}:"):
+                    self.out.line(f"perr = {self._core('ParserTimeout')}")
+                    self.out.line("break")
+                self.out.line("rounds += 1")
             self.out.line(f"st = {self._number(name)}")
             self.out.line("continue")
             return

@@ -12,6 +12,8 @@ from softswitch.codegen.writer import Writer
 from softswitch.ir import walk
 
 DROP_PORT = 511
+# a loop of an action that goes on longer than this does not end
+_ROUNDS = 1 << 16
 _WRITES_NO_FIELD = (
     ir.RegisterWrite,
     ir.Count,
@@ -110,8 +112,12 @@ class Statements(HeaderStatements):
             if isinstance(step, ir.Jump | ir.JumpIfZero):
                 heads.update((i + 1, step.target))
         order = sorted(heads)
-        self.out.line("pc = 0")
+        self.out.line("pc = rounds = 0")
         with self.out.block(f"while pc < {len(body)}:"):
+            with self.out.block(f"if rounds == {_ROUNDS}:"):
+                self.out.line(f"S.failed('loop', {self.where!r})")
+                self.out.line("break")
+            self.out.line("rounds += 1")
             for start, stop in pairwise(order):
                 with self.out.block(f"if pc == {start}:"):
                     self.out.line(f"pc = {stop}")

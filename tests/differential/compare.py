@@ -9,7 +9,7 @@ from finsy.proto import p4r
 
 from tests.differential.cases import Case, sentinel
 from tests.differential.entries import EntryMaker
-from tests.differential.packets import Domains, PacketMaker, crosses_links
+from tests.differential.packets import MIN_FRAME, Domains, PacketMaker, as_received
 from tests.packet.targets import (
     ELECTION_ID,
     PORTS,
@@ -26,12 +26,14 @@ Frames = dict[int, list[bytes]]
 
 
 class WithPorts(SoftswitchTarget):
-    """The software switch without what it sends to ports that have no interface."""
+    """The software switch, with its frames as a socket on a Linux interface would see them."""
 
     def _receive(self, seconds: float) -> tuple[int, bytes] | None:
         while (found := super()._receive(seconds)) is not None:
-            if found[0] in PORTS:
-                return found
+            port, frame = found
+            seen = as_received(frame)
+            if port in PORTS and seen is not None:
+                return port, seen
         return None
 
 
@@ -127,7 +129,7 @@ def _by_port(target: Target, case: Case, port: int) -> Frames:
     return {
         port: kept if ordered else sorted(kept)
         for port, frames in found.items()
-        if (kept := [frame for frame in frames if crosses_links(frame)])
+        if (kept := [frame for frame in frames if len(frame) >= MIN_FRAME])
     }
 
 

@@ -17,14 +17,21 @@ MIN_FRAME = 14
 MAX_FRAME = 900
 """Above 1000 bytes are the sentinels."""
 
+_SHORTEST_TAGGED = 20
+"""The kernel wants two bytes behind the type that follows a tag."""
+
 _VLAN = (b"\x81\x00", b"\x88\xa8")
 _MAX_STATES = 12
 _VARBIT_STEP = 32
 
 
-def crosses_links(frame: bytes) -> bool:
-    """False for frames that Linux does not carry as they are: too short, or with a VLAN tag."""
-    return len(frame) >= MIN_FRAME and frame[12:14] not in _VLAN
+def as_received(frame: bytes) -> bytes | None:
+    """A frame as a raw socket of Linux sees it: without the outer VLAN tag; None: not at all."""
+    if len(frame) < MIN_FRAME:
+        return None
+    if frame[12:14] not in _VLAN:
+        return frame
+    return frame[:12] + frame[16:] if len(frame) >= _SHORTEST_TAGGED else None
 
 
 @dataclass(slots=True)
@@ -118,7 +125,7 @@ class PacketMaker:
         if rng.random() < 0.1 and len(data) > MIN_FRAME:
             data = data[: rng.randint(MIN_FRAME, len(data))]
         data = data[:MAX_FRAME].ljust(MIN_FRAME, b"\0")
-        return data if crosses_links(data) else data[:12] + bytes(2) + data[14:]
+        return data if data[12:14] not in _VLAN else data[:12] + bytes(2) + data[14:]
 
 
 class _Walk:

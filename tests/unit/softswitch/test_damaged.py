@@ -50,7 +50,9 @@ def damage(program: dict[str, Any], places: list[Path], draw: random.Random) -> 
         owner.append(copy.deepcopy(owner[key]))
 
 
-@pytest.mark.parametrize("name", ["tables", "state", "copies", "parsing", "arithmetic"])
+@pytest.mark.parametrize(
+    "name", ["tables", "state", "copies", "parsing", "arithmetic", "profiles", "unions"]
+)
 def test_damaged_pipelines(name: str) -> None:
     draw = random.Random(name)
     intact = document(name)

@@ -1,0 +1,47 @@
+"""Short runs of what the fuzzers run for long: seeded, so that a failure comes back."""
+
+import json
+import random
+
+import pytest
+
+from tests.fuzz import inputs
+from tests.fuzz.packets import run
+from tests.fuzz.service import ServiceFuzzer
+
+PACKETS = 10_000
+
+
+@pytest.mark.parametrize("name", inputs.program_names())
+def test_random_packets_leave_no_trace(name: str) -> None:
+    report = run(name, PACKETS // len(inputs.program_names()), seed=1)
+    assert report.stray == ""
+    assert not report.leaks, f"{report.grown} bytes"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_damaged_pipelines_are_refused_or_run(seed: int) -> None:
+    inputs.load_damaged(seed.to_bytes(4))
+
+
+def test_any_bytes_as_a_pipeline_are_refused() -> None:
+    draw = random.Random(1)
+    for _ in range(200):
+        inputs.load(draw.randbytes(draw.randrange(200)))
+    intact = inputs.pipeline("tables")
+    for _ in range(60):
+        cut = bytearray(intact)
+        for _ in range(draw.randint(1, 3)):
+            cut[draw.randrange(len(cut))] = draw.randrange(256)
+        inputs.load(bytes(cut))
+
+
+def test_deep_json_is_refused() -> None:
+    inputs.load(b"[" * 100_000)
+    inputs.load(json.dumps({"parsers": [{"parse_states": [[]]}]}).encode())
+
+
+def test_damaged_requests_are_answered() -> None:
+    with ServiceFuzzer() as fuzzer:
+        for seed in range(400):
+            fuzzer.feed(seed.to_bytes(4))
