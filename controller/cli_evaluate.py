@@ -29,7 +29,7 @@ from evaluation.sweep import DaskEngine, Engine, LocalEngine
 
 __all__ = ["evaluate_command"]
 
-_MOST_LEVELS = 14
+_MOST_LEVELS = 12
 
 
 @click.command("evaluate")

@@ -53,7 +53,8 @@ def measure(cell: Cell, words: Words | None) -> tuple[Record, ...]:
 
     Series "smc", "smc-fewest" and "smc-sized" are by size, "unit" is the optimum in the unit model;
     x is k, 0 is all red.
-    "all-blue", "largest" (the size of the union of everything) and "workers" are at x = 0.
+    "all-blue", "largest" (the size of the union of everything) and "words" (of the text) are at
+    x = 0.
     """
     seed = seed_of(cell.number("seed"), "uniform", cell.repeat)
     tree = paper_tree(cell.number("levels"), "uniform", "constant", seed)
@@ -74,7 +75,8 @@ def measure(cell: Cell, words: Words | None) -> tuple[Record, ...]:
     everything = range(tree.n)
     records.append(Record("all-blue", 0, sized_loads(tree, sizes, everything).congestion))
     records.append(Record("largest", 0, Fraction(sizes.merged[0])))
-    records.append(Record("workers", 0, Fraction(sum(tree.load))))
+    if words is not None:
+        records.append(Record("words", 0, Fraction(len(words.numbers))))
     return tuple(records)
 
 

@@ -110,7 +110,7 @@ def read_words(text: Text) -> Words:
             f"--text {text.path}: {len(numbers)} words are too few for every worker to have some, "
             f"give a text of at least {_FEWEST_WORDS}"
         )
-    return Words(np.array(numbers, dtype=np.uint32), len(known))
+    return Words(np.frombuffer(numbers, dtype=np.uint32), len(known))
 
 
 def _pieces(path: Path) -> Iterator[str]:

@@ -31,7 +31,7 @@ def code_digest() -> str:
     files = [
         *(root / "evaluation" / f"{name}.py" for name in _EXPERIMENT_FILES),
         *sorted((root / "controller" / "placement").glob("*.py")),
-        *sorted((root / "topologies").glob("*.py")),
+        *(root / "topologies" / f"{name}.py" for name in _TOPOLOGY_FILES),
     ]
     for path in files:
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
@@ -47,3 +47,4 @@ _EXPERIMENT_FILES = (
     "settings",
     "single",
 )
+_TOPOLOGY_FILES = ("families", "spec", "topology", "workload")

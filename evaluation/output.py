@@ -59,8 +59,8 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def times(factor: float) -> str:
-    """A factor as the paper writes it: x9.7, x31."""
-    return f"x{factor:.3g}"
+    """A factor as the paper writes it: x9.71, x31.4."""
+    return f"x{factor:.2f}" if factor < 10 else f"x{factor:.1f}"
 
 
 def write(output: Output, folder: Path) -> list[Path]:

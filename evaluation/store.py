@@ -75,6 +75,8 @@ class Store:
         path = self._folder / f"words-{named}-{self._code}.npy"
         if not path.exists():
             numbers = read_words(text).numbers
+            for old in self._folder.glob(f"words-{named}-*.npy"):
+                old.unlink(missing_ok=True)  # another code's, and perhaps large
             write_whole(path, lambda beside: _save(beside, numbers))
         return path
 

@@ -3,6 +3,7 @@
 The same data give the same bytes: no dates, no random ids, no state of pyplot.
 """
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from PIL import Image
 
 from evaluation.store import write_whole
 from evaluation.table import Point
@@ -22,6 +24,7 @@ __all__ = ["INK", "LOOKS", "MUTED", "Look", "Sheet", "log_ticks", "plot", "refer
 INK, MUTED, _GRID = "#1f2933", "#5b6770", "#e4e8ec"
 _BLUE, _ORANGE, _GREEN, _PURPLE, _RED = "#2563a8", "#e07b00", "#2a9d6f", "#8e5bb5", "#d6594c"
 _DPI = 160
+_COLOURS = 192
 _WIDTH = 9.6
 _TOP, _BOTTOM, _LEFT, _RIGHT = 1.2, 0.62, 0.78, 0.22
 _GAP_X, _GAP_Y = 0.5, 0.55
@@ -53,7 +56,7 @@ LOOKS: Mapping[str, Look] = {
     "smc-needed": Look("only what is needed", _ORANGE, "^"),
     "smc-spread": Look("needed, sparing the scarce", _GREEN, "s"),
     "smc-spread-all": Look("sparing the scarce, all of k", _PURPLE, "D"),
-    "smc-total": Look("needed, least total", _RED, "v"),
+    "smc-total": Look("least total congestion", _RED, "v"),
     "joint": Look("joint optimum, offline", INK, "*", "--"),
     "word count": Look("word count", _GREEN, "s"),
     "parameter server": Look("parameter server", _ORANGE, "^"),
@@ -207,6 +210,10 @@ def save(figure: Figure, path: Path, kind: str) -> None:
             with mpl.rc_context({"svg.hashsalt": "bluetree", "svg.fonttype": "path"}):
                 figure.savefig(beside, format="svg", metadata={"Date": None})
         else:
-            figure.savefig(beside, format="png", metadata={"Software": "bluetree"})
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format="png", metadata={"Software": "bluetree"})
+            # So few colours that a palette holds them: a third of the size.
+            palette = Image.open(drawn).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+            palette.save(beside, format="png", optimize=True)
 
     write_whole(path, draw)

@@ -92,7 +92,7 @@ def _strategies_picture(table: Table, settings: Settings) -> Figure:
         for i, name in enumerate(_COMPARED):
             shift = 0.05 * (i - 1.5)
             plot(ax, table.line(name, rates), LOOKS[name], settings.workloads, shift)
-        ax.set_ylim(0, 1.2)
+        ax.set_ylim(0, 1.1)
         sheet.heading(ax, f"{rates} rates")
     return sheet.figure
 
@@ -128,7 +128,7 @@ def _offline_picture(table: Table) -> Figure:
     for ax, rates in zip(sheet.panels[0], RATES, strict=True):
         for i, (name, look) in enumerate(VARIANT_LOOKS.items()):
             plot(ax, table.line(name, rates), look, offline.WORKLOADS, 0.05 * (i - 2))
-        ax.set_ylim(0.9, 1.05 * most)
+        ax.set_ylim(0.6, 1.05 * most)
         sheet.heading(ax, f"{rates} rates")
     return sheet.figure
 

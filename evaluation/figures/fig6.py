@@ -1,7 +1,6 @@
 """Fig. 6: word count and a parameter server, their messages by real size."""
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import pairwise
 
 from matplotlib.figure import Figure
@@ -148,9 +147,11 @@ def _over_best(relative: Table, series: str, name: str, settings: Settings) -> s
 
 
 def _data(results: Results) -> Iterator[str]:
-    distinct: set[Fraction] = set()
+    counts: dict[str, int] = {}
     for cell, records in results.items():
         if cell.experiment == "applications" and cell.text("application") == WORD_COUNT:
-            distinct.update(r.value for r in records if r.series == "largest")
-    shown = ", ".join(f"{int(value):,}" for value in sorted(distinct))
-    yield f"The text has {shown} distinct words; the paper's dump has {_PAPER_WORDS}."
+            counts |= {r.series: int(r.value) for r in records if r.series in ("words", "largest")}
+    yield (
+        f"The text has {counts['words']:,} words, {counts['largest']:,} of them distinct; the "
+        f"paper's dump has {_PAPER_WORDS}."
+    )

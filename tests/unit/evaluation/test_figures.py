@@ -10,7 +10,7 @@ from statistics import mean, stdev
 import pytest
 
 from controller.placement import smc
-from evaluation.output import Claim, Output, claims_text
+from evaluation.output import Claim, Output, claims_text, times
 from evaluation.settings import LOADS, RATES, paper_tree, seed_of
 from tests.unit.evaluation.runs import SMALL, run
 
@@ -103,7 +103,7 @@ def test_fig3_finds_the_worst_ratio_and_the_second_best(
     }
     worst = max(ratios.values())
     claim = _claim(outputs, "fig3", "as much as x13")
-    assert f"The largest mean ratio is x{worst:.3g} " in claim.evidence
+    assert f"The largest mean ratio is {times(worst)} " in claim.evidence
     assert claim.holds == (11.7 <= worst <= 14.3)
     places = {key[2:] for key in ratios if key[1] == "uniform"}
     seconds = sum(
@@ -169,6 +169,12 @@ def test_fig6_orders_its_placements(outputs: dict[str, tuple[Output, Path]]) -> 
     workers = sum(paper_tree(5, "uniform", "constant", seed_of(0, "uniform", 0)).load)
     assert runs["parameter server", "unit", "32", "0"] < Fraction(1, 10)
     assert server == pytest.approx(workers / 2, rel=0.2)
+
+
+def test_fig6_says_how_large_the_text_is(outputs: dict[str, tuple[Output, Path]]) -> None:
+    text = (outputs["fig6"][1].parent / "text.txt").read_text(encoding="utf-8").split()
+    (found,) = [line for line in outputs["fig6"][0].findings if line.startswith("The text has")]
+    assert f"{len(text):,} words, {len(set(text)):,} of them distinct" in found
 
 
 def test_every_text_gives_all_claims_and_only_them(

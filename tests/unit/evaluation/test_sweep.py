@@ -62,7 +62,7 @@ def test_the_same_bytes_whatever_computes_them(
 def test_a_dask_cluster_of_two_processes_gives_the_same(tmp_path: Path, reference: Path) -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         done = run(tmp_path, *FIGURES, engine=DaskEngine(cluster.scheduler_address))
     assert done.reused == 0
