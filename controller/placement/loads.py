@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
 
 from controller.placement.errors import PlacementError
 from controller.placement.tree import Tree
@@ -58,7 +59,7 @@ def loads(tree: Tree, blue: Iterable[int]) -> Loads:
     """
     chosen = frozenset(blue)
     for v in chosen:
-        if isinstance(v, bool) or not isinstance(v, int) or not 0 <= v < tree.n:
+        if isinstance(v, bool) or not isinstance(v, Integral) or not 0 <= v < tree.n:
             raise PlacementError(f"blue names {v!r}: switches are the integers 0..{tree.n - 1}")
     messages = message_counts(tree, chosen)
     return Loads(tuple(messages), tree.rate, most_congested(tree, messages))

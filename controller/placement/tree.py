@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from numbers import Rational
 from typing import TypeVar
 
 from controller.placement.errors import PlacementError
@@ -41,8 +42,9 @@ def as_rate(value: object) -> Fraction:
 def _parse_rate(value: object) -> Fraction:
     if isinstance(value, bool):
         raise PlacementError(f"{value} is not a rate: write a number above 0")
-    if isinstance(value, Fraction | int):
-        return Fraction(value)
+    if isinstance(value, Rational):
+        # numpy's integers are rationals too, of their own int type.
+        return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, float):
         if not math.isfinite(value):
             raise PlacementError(f"{value} is not a rate: write a finite number above 0")
