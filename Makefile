@@ -16,8 +16,7 @@ RUN ?= fat-tree:k=4 -k 4 --workload digits
 SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types p4 bench bench-placement campaign-placement bench-switch shell-env docker system clean
-.PHONY: campaign-stf campaign-differential campaign-packets fuzz
+.PHONY: help setup run test lint types p4 bench bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
