@@ -1,7 +1,8 @@
 """Pictures of a placement: the tree, its blue and red switches, the congestion of every link.
 
-The destination is on top, the leaves below with their racks of workers. The same input gives the
-same bytes: no dates, no random ids, no state shared with other users of matplotlib.
+The destination is on top, the leaves below with their racks of workers. Where a tree is so wide
+that names and numbers do not fit, blue switches and the most congested links keep theirs. The same
+input gives the same bytes: no dates, no random ids, no state shared with other users of matplotlib.
 """
 
 import warnings
@@ -24,7 +25,9 @@ from controller.picture_layout import (
     SMALLEST_FONT,
     font_size,
     layout_of,
-    number_text,
+    link_curve,
+    number_texts,
+    point_of_link,
     shortened,
 )
 from topologies import Topology
@@ -38,7 +41,16 @@ _BLUE, _RED, _UNAVAILABLE = "#2563a8", "#d6594c", "#e9b4ae"
 _INK, _MUTED, _LINK, _PILL, _HOT = "#1f2933", "#5b6770", "#aab4bd", "#e4e8ec", "#e07b00"
 
 _DPI = 160
+_MOST_PIXELS = 1.2e8
 _NAME_FONT = 6.5
+
+_TEXT: dict[str, Any] = {
+    "color": _INK,
+    "ha": "center",
+    "va": "center",
+    "zorder": 5,
+    "parse_math": False,
+}
 
 
 class PictureError(ValueError):
@@ -62,6 +74,8 @@ def draw(
     blue: Collection[str],
     congestion: Mapping[str, Fraction],
     path: Path,
+    *,
+    numbers: str = "congestion",
 ) -> None:
     """Draw the overlay of a topology into an SVG or PNG file, by its suffix.
 
@@ -70,6 +84,7 @@ def draw(
         blue: names of the blue switches.
         congestion: messages / rate of the link above every overlay switch, by its name.
         path: the file to write.
+        numbers: what the congestion is called in the legend, such as "measured congestion".
 
     Raises:
         PictureError: another suffix, a missing folder, more than MOST_SWITCHES switches, a name
@@ -88,7 +103,9 @@ def draw(
     for name in overlay.names:
         if name not in congestion:
             raise PictureError(f'{path}: no congestion is given for the link of "{name}"')
-    sketch = _Sketch(topology, frozenset(blue), tuple(congestion[name] for name in overlay.names))
+    sketch = _Sketch(
+        topology, frozenset(blue), tuple(congestion[name] for name in overlay.names), numbers
+    )
     with warnings.catch_warnings():
         # A name in a script that the font lacks is drawn as boxes; the warning would not help.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
@@ -102,7 +119,8 @@ def _save(figure: Figure, path: Path) -> None:
             with mpl.rc_context({"svg.hashsalt": "bluetree", "svg.fonttype": "path"}):
                 figure.savefig(path, format="svg", metadata={"Date": None})
         else:
-            figure.savefig(path, format="png", metadata={"Software": "bluetree"})
+            software = {"Software": "bluetree"}
+            figure.savefig(path, format="png", dpi=figure.dpi, metadata=software)
     except OSError as error:
         raise PictureError(f"{path}: cannot be written: {error.strerror or error}") from None
 
@@ -111,7 +129,11 @@ class _Sketch:
     """One picture being drawn."""
 
     def __init__(
-        self, topology: Topology, blue: frozenset[str], congestion: tuple[Fraction, ...]
+        self,
+        topology: Topology,
+        blue: frozenset[str],
+        congestion: tuple[Fraction, ...],
+        numbers: str,
     ) -> None:
         self.topology = topology
         self.names = topology.overlay.names
@@ -119,13 +141,23 @@ class _Sketch:
         self.blue = blue
         self.congestion = congestion
         self.most = max(congestion)
+        self.number = number_texts(congestion)
+        self.numbers = numbers
         self.layout = layout_of(self.tree)
+        self.below_racks = 0.0
+        leaves = (
+            name for name, below in zip(self.names, self.tree.children, strict=True) if not below
+        )
+        self.longest_leaf = max(map(len, leaves))
+        self.forced: set[tuple[int, int]] = set()
         self.ax: Axes
 
     def figure(self) -> Figure:
         """The finished figure."""
         layout = self.layout
-        figure = Figure(figsize=(layout.width, layout.height), dpi=_DPI, facecolor="white")
+        area = layout.width * layout.height
+        dpi = min(_DPI, (_MOST_PIXELS / area) ** 0.5)
+        figure = Figure(figsize=(layout.width, layout.height), dpi=dpi, facecolor="white")
         self.ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         self.ax.set_axis_off()
         self.ax.set_xlim(0, layout.width)
@@ -140,26 +172,21 @@ class _Sketch:
         self._legend()
         return figure
 
-    def _curve(self, v: int) -> tuple[Curve, tuple[float, float]]:
-        """The link above v, and the point for its number, nearer the switch so that numbers
-        keep the spacing of their row."""
+    def _ends(self, v: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The lower and the upper end of the link above v."""
         layout, above = self.layout, self.tree.parent[v]
-        start = (layout.x[v], layout.y[v])
         end = (layout.x[above], layout.y[above]) if above >= 0 else (layout.x[0], layout.top)
-        middle = (start[1] + end[1]) / 2
-        points = [start, (start[0], middle), (end[0], middle), end]
-        share = 0.3 if above >= 0 else 0.5
-        weights = [
-            (1 - share) ** 3,
-            3 * (1 - share) ** 2 * share,
-            3 * (1 - share) * share**2,
-            share**3,
-        ]
-        place = (
-            sum(w * p[0] for w, p in zip(weights, points, strict=True)),
-            sum(w * p[1] for w, p in zip(weights, points, strict=True)),
-        )
-        return Curve(points, [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4]), place
+        return (layout.x[v], layout.y[v]), end
+
+    def _curve(self, v: int) -> Curve:
+        codes = [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4]
+        return Curve(link_curve(*self._ends(v)), codes)
+
+    def _point_of_number(self, v: int, size: float) -> tuple[float, float]:
+        """Where the link above v is just clear of the circle of v, but not above its middle."""
+        start, end = self._ends(v)
+        rise = self.layout.radius(v) + 0.035 + 0.75 * size / 72
+        return point_of_link(start, end, min(0.5, rise / (end[1] - start[1])) if v else 0.5)
 
     def _is_hot(self, v: int) -> bool:
         return self.congestion[v] == self.most > 0
@@ -168,7 +195,7 @@ class _Sketch:
         calm: list[PathPatch] = []
         hot: list[PathPatch] = []
         for v in range(self.tree.n):
-            patch = PathPatch(self._curve(v)[0], fill=False)
+            patch = PathPatch(self._curve(v), fill=False)
             (hot if self._is_hot(v) else calm).append(patch)
         thin = 1.0 if self.tree.n > 60 else 1.5
         for patches, colour, width in ((calm, _LINK, thin), (hot, _HOT, 2.6 * thin)):
@@ -186,89 +213,117 @@ class _Sketch:
         layout = self.layout
         circles = [Circle((layout.x[v], layout.y[v]), layout.radius(v)) for v in range(self.tree.n)]
         colours = [self._colour(v) for v in range(self.tree.n)]
+        edge = min(1.2, 10 * layout.pitch)
         self.ax.add_collection(
-            PatchCollection(circles, facecolor=colours, edgecolor="white", linewidth=1.2, zorder=3)
+            PatchCollection(circles, facecolor=colours, edgecolor="white", linewidth=edge, zorder=3)
         )
 
     def _text(self, x: float, y: float, text: str, size: float, **style: Any) -> None:
-        defaults: dict[str, Any] = {"color": _INK, "ha": "center", "va": "center", "zorder": 5}
-        self.ax.text(x, y, text, fontsize=size, **(defaults | style))
-
-    def _pill(self, x: float, y: float, text: str, size: float) -> None:
-        """A grey rack with its number of workers, as in the paper's Fig. 1."""
-        height = 1.55 * size / 72
-        width = max(height, (len(text) * CHARACTER + 0.7) * size / 72)
-        self.ax.add_patch(
-            FancyBboxPatch(
-                (x - width / 2, y - height / 2),
-                width,
-                height,
-                zorder=4,
-                boxstyle=f"round,pad=0,rounding_size={height * 0.25}",
-                facecolor=_PILL,
-                edgecolor="none",
-            )
-        )
-        self._text(x, y - 0.004, text, size, color=_INK)
+        self.ax.text(x, y, text, fontsize=size, **(_TEXT | style))
 
     def _workers(self) -> None:
-        """Below a leaf, as the paper draws its racks; beside a switch that has others below it."""
+        """Grey racks, as in the paper's Fig. 1: below a leaf, beside a switch that has others."""
         layout, tree = self.layout, self.tree
         longest = max(len(str(load)) for load in tree.load)
+        below = font_size(min(layout.pitch, 0.8) * 0.72, longest + 1, 9.0)
+        below = below if below * 1.6 / 72 < 0.3 * layout.step else 0.0
+        racks = []
         for v in range(tree.n):
             if not tree.load[v]:
                 continue
             text, r = str(tree.load[v]), layout.radius(v)
+            beside = font_size(layout.rack_room() - 0.04, len(text) + 1, 8.0)
+            size = beside if tree.children[v] else below
+            if not size:
+                continue
+            height = 1.5 * size / 72
+            width = max(height, (len(text) * CHARACTER + 0.6) * size / 72)
             if tree.children[v]:
-                size = font_size(layout.gap[v] - 2 * r - 0.06, len(text) + 1, 8.0)
-                half = (len(text) * CHARACTER + 0.7) * size / 144
-                place = layout.x[v] + r + half + 0.02, layout.y[v] - 0.6 * r
+                x, y = layout.x[v] + r + width / 2 + 0.02, layout.y[v] - 0.6 * r
             else:
-                size = font_size(layout.gap[v] * 0.8, longest + 1.5, 9.0)
-                place = layout.x[v], layout.y[v] - r - 1.1 * size / 72
-            if size:
-                self._pill(*place, text, size)
+                x, y = layout.x[v], layout.y[v] - r - height / 2 - 0.03
+            racks.append(_rack(x, y, width, height))
+            self._text(x, y - 0.004, text, size)
+        self.ax.add_collection(PatchCollection(racks, facecolor=_PILL, edgecolor="none", zorder=4))
+        self.below_racks = 1.5 * below / 72 + 0.03 if below else 0.0
 
     def _names(self) -> None:
-        """Inside the circle where the name fits, else beside it, below a leaf, or not at all."""
+        """Inside the circle where the name fits, else below a leaf or beside another switch."""
         layout = self.layout
         for v, name in enumerate(self.names):
-            x, y, r = layout.x[v], layout.y[v], layout.radius(v)
-            inside = font_size(2 * r * 0.86, len(name), 8.5)
+            inside = font_size(2 * layout.radius(v) * 0.86, len(name), 8.5)
             if inside >= 5.0:
                 pale = self._colour(v) == _UNAVAILABLE
-                self._text(x, y, name, inside, color=_INK if pale else "white")
+                ink = _INK if pale else "white"
+                self._text(layout.x[v], layout.y[v], name, inside, color=ink)
             elif self.tree.children[v]:
-                short = shortened(name, layout.gap[v] - 2 * r - 0.1, _NAME_FONT)
-                self._text(x + r + 0.05, y + 0.5 * r, short, _NAME_FONT, ha="left", color=_MUTED)
-            elif layout.gap[v] > 0.5:
-                short = shortened(name, 0.95 * layout.gap[v], _NAME_FONT)
-                pill = 0.26 if self.tree.load[v] else 0.0
-                self._text(x, y - r - pill - 0.09, short, _NAME_FONT, color=_MUTED)
+                self._name_beside(v, name)
+            else:
+                self._name_below(v, name)
+
+    def _name_below(self, v: int, name: str) -> None:
+        """The name of a leaf, upright where not all names of leaves fit in a line."""
+        layout, is_blue = self.layout, self.names[v] in self.blue
+        x, y = layout.x[v], layout.y[v] - layout.radius(v) - 0.04
+        y -= self.below_racks if self.tree.load[v] else 0.0
+        style = {"color": _BLUE, "fontweight": "bold"} if is_blue else {"color": _MUTED}
+        if self.longest_leaf * CHARACTER * _NAME_FONT / 72 <= 0.95 * layout.pitch:
+            self._text(x, y, name, _NAME_FONT, va="top", **style)
+            return
+        if layout.pitch < 0.13 and not (is_blue and self._is_free(x, y)):
+            return
+        room = max(0.4, 0.55 * layout.step)
+        self._text(x, y, shortened(name, room, 5.5), 5.5, va="top", rotation=90, zorder=8, **style)
+
+    def _name_beside(self, v: int, name: str) -> None:
+        """The name of a switch with others below it: of a blue one on top of its links."""
+        layout = self.layout
+        x, y, r = layout.x[v], layout.y[v], layout.radius(v)
+        short = shortened(name, layout.gap[v] - 2 * r - 0.1, _NAME_FONT)
+        if short == name or (short and name not in self.blue):
+            self._text(x + r + 0.05, y + 0.5 * r, short, _NAME_FONT, ha="left", color=_MUTED)
+        elif name in self.blue and self._is_free(x, y):
+            style: dict[str, Any] = {"va": "top", "color": _BLUE, "fontweight": "bold", "zorder": 8}
+            box = {"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none"}
+            short = shortened(name, 0.8, SMALLEST_FONT)
+            self._text(x, y - r - 0.01, short, SMALLEST_FONT, bbox=box, **style)
+
+    def _is_free(self, x: float, y: float) -> bool:
+        """Whether no name or number was put near here though it had no room; then one is."""
+        place = round(x / 0.1), round(y / 0.07)
+        near = {(place[0] + a, place[1] + b) for a in (-1, 0, 1) for b in (-1, 0, 1)}
+        if min(self.layout.pitch, self.layout.step) < 0.13 and near & self.forced:
+            return False
+        self.forced.add(place)
+        return True
 
     def _numbers(self) -> None:
         """The congestion on every link whose row has room, and on the most congested anyway."""
         layout = self.layout
         longest: dict[float, int] = {}
         for v in range(self.tree.n):
-            length = len(number_text(self.congestion[v]))
+            length = len(self.number[v])
             longest[layout.y[v]] = max(longest.get(layout.y[v], 0), length)
         for v in range(self.tree.n):
             hot = self._is_hot(v)
-            size = font_size(layout.gap[v] * 0.72, longest[layout.y[v]], 9.5)
-            if not size and not hot:
+            tallest = min(9.5, 0.2 * layout.step * 72)
+            room = layout.gap[v] * 0.8
+            # A row has one size, unless its longest number has no room and others have.
+            size = font_size(room, longest[layout.y[v]] + 0.5, tallest)
+            size = size or font_size(room, len(self.number[v]), min(tallest, 5.0))
+            x, y = self._point_of_number(v, max(size, SMALLEST_FONT))
+            if not size and not (hot and self._is_free(x, y)):
                 continue
-            x, y = self._curve(v)[1]
             self._text(
                 x,
                 y,
-                number_text(self.congestion[v]),
+                self.number[v],
                 max(size, SMALLEST_FONT),
                 color="white" if hot else _INK,
                 fontweight="bold" if hot else "normal",
                 zorder=7 if hot else 6,
                 bbox={
-                    "boxstyle": "round,pad=0.22,rounding_size=0.25",
+                    "boxstyle": "round,pad=0.16,rounding_size=0.25",
                     "facecolor": _HOT if hot else "white",
                     "edgecolor": "none",
                 },
@@ -282,23 +337,19 @@ class _Sketch:
         self._text(x + 0.22, y, "destination", 9, ha="left", color=_MUTED)
 
     def _title(self) -> None:
-        top = self.layout.height
+        top, physical = self.layout.height, len(self.topology.switches)
         workers = sum(self.tree.load)
         facts = [
-            _counted(self.tree.n, "switch", "switches"),
+            f"{self.tree.n:,} of {physical:,} switches"
+            if physical > self.tree.n
+            else _counted(self.tree.n, "switch", "switches"),
             _counted(workers, "worker", "workers"),
             f"{len(self.blue)} blue",
-            f"congestion {number_text(self.most)}",
+            f"congestion {self.number[self.congestion.index(self.most)]}",
         ]
         name = self.topology.name
-        self._text(
-            MARGIN,
-            top - 0.36,
-            name if len(name) <= 48 else name[:47] + "…",
-            14,
-            ha="left",
-            fontweight="bold",
-        )
+        name = name if len(name) <= 48 else name[:47] + "…"
+        self._text(MARGIN, top - 0.36, name, 14, ha="left", fontweight="bold")
         self._text(MARGIN, top - 0.62, "  ·  ".join(facts), 9.5, ha="left", color=_MUTED)
 
     def _legend(self) -> None:
@@ -310,7 +361,7 @@ class _Sketch:
         self.ax.legend(
             handles=entries,
             loc="lower left",
-            bbox_to_anchor=(MARGIN - 0.1, 0.12),
+            bbox_to_anchor=(MARGIN - 0.1, 0.34),
             bbox_transform=self.ax.transData,
             ncols=len(entries),
             frameon=False,
@@ -321,6 +372,13 @@ class _Sketch:
             columnspacing=1.3,
             borderpad=0.0,
         )
+        told = f"on each link: its {self.numbers}, messages a chunk over rate"
+        self._text(MARGIN, 0.22, told, 8.3, ha="left", color=_MUTED)
+
+
+def _rack(x: float, y: float, width: float, height: float) -> FancyBboxPatch:
+    corner = f"round,pad=0,rounding_size={height * 0.25}"
+    return FancyBboxPatch((x - width / 2, y - height / 2), width, height, boxstyle=corner)
 
 
 def _dot(colour: str, label: str, marker: str = "o") -> Line2D:

@@ -11,9 +11,10 @@ import matplotlib as mpl
 import pytest
 
 from controller.picture import MOST_SWITCHES, PictureError, draw
-from controller.picture_layout import font_size, layout_of, number_text, shortened
-from controller.placement import loads, smc
-from topologies import Topology, WorkloadOptions, parse
+from controller.picture_layout import font_size, layout_of, number_texts, point_of_link, shortened
+from controller.placement import Tree, loads, smc
+from topologies import Overlay, Topology, WorkloadOptions, parse
+from topologies.families import tree_topology
 
 SPECS = ["fat-tree:k=4", "fat-tree:k=8", "binary-tree:levels=8", "random-tree:n=120,seed=2"]
 
@@ -40,12 +41,20 @@ def test_a_picture_tells_names_workers_congestions_and_the_most_congested(tmp_pa
     told = texts(path)
     assert set(topology.overlay.names) <= set(told)
     workers = [str(load) for load in topology.overlay.tree.load if load]
-    numbers = [number_text(value) for value in congestion.values()]
-    legend = ["destination", "blue, aggregates", "red, forwards", "workers", "most congested"]
+    numbers = number_texts(list(congestion.values()))
+    caption = "on each link: its congestion, messages a chunk over rate"
+    legend = [
+        caption,
+        "destination",
+        "blue, aggregates",
+        "red, forwards",
+        "workers",
+        "most congested",
+    ]
     for text in {*workers, *numbers, *legend}:
         assert told.count(text) >= [*workers, *numbers, *legend].count(text)
-    most = number_text(max(congestion.values()))
-    summary = f"13 switches  ·  16 workers  ·  {len(blue)} blue  ·  congestion {most}"
+    most = max(congestion.values())
+    summary = f"13 of 20 switches  ·  16 workers  ·  {len(blue)} blue  ·  congestion {most}"
     assert summary in told
     body = path.read_text()
     hot = sum(value == max(congestion.values()) for value in congestion.values())
@@ -92,7 +101,64 @@ def test_the_layout_is_tidy(spec: str) -> None:
             assert layout.x[a] + layout.radius(a) < layout.x[b] - layout.radius(b)
     leaves = sorted(layout.x[v] for v in range(tree.n) if not tree.children[v])
     steps = [b - a for a, b in pairwise(leaves)]
-    assert steps == pytest.approx([steps[0]] * len(steps) if steps else [])
+    if not spec.startswith("random"):
+        assert steps == pytest.approx([steps[0]] * len(steps) if steps else [])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_stands_below_a_leaf_is_its_own_rack(seed: int) -> None:
+    tree = parse(f"random-tree:n=150,seed={seed}").overlay.tree
+    layout, depth = layout_of(tree), tree.depths()
+    for v in range(tree.n):
+        if tree.load[v] and not tree.children[v]:
+            near = [
+                abs(layout.x[u] - layout.x[v]) for u in range(tree.n) if depth[u] == depth[v] + 1
+            ]
+            assert min(near, default=layout.pitch) > 0.999 * layout.pitch
+
+
+def test_numbers_stand_clear_of_the_links_beside_them() -> None:
+    tree = parse("random-tree:n=200,seed=1").overlay.tree
+    layout, depth = layout_of(tree), tree.depths()
+
+    def ends(v: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        above = tree.parent[v]
+        return (layout.x[v], layout.y[v]), (layout.x[above], layout.y[above])
+
+    for v in range(1, tree.n):
+        share = (layout.radius(v) + 0.1) / layout.step
+        x = point_of_link(*ends(v), share)[0]
+        assert abs(x - layout.x[v]) < 0.1 * abs(ends(v)[1][0] - layout.x[v]) + 1e-9
+        for u in range(1, tree.n):
+            if u != v and depth[u] == depth[v]:
+                assert abs(point_of_link(*ends(u), share)[0] - x) > 0.5 * layout.pitch
+
+
+def test_every_blue_switch_of_255_is_named(tmp_path: Path) -> None:
+    for spec in ("binary-tree:levels=8", "random-tree:n=255,seed=4"):
+        for options in (WorkloadOptions(), WorkloadOptions(workers="power-law")):
+            topology = parse(spec, options)
+            names = topology.overlay.names
+            path = tmp_path / "p.svg"
+            draw(topology, names, dict.fromkeys(names, Fraction(1)), path, numbers="load")
+            told = texts(path)
+            assert set(names) <= set(told)
+            assert "on each link: its load, messages a chunk over rate" in told
+
+
+@pytest.mark.parametrize("spec", ["binary-tree:levels=11", "path"])
+def test_a_png_has_a_size_that_viewers_open(tmp_path: Path, spec: str) -> None:
+    if spec == "path":
+        tree = Tree(range(-1, 2000), [1] * 2001, [0] * 2000 + [1], [True] * 2001)
+        names = tuple(f"s{v}" for v in range(tree.n))
+        topology = tree_topology("path", Overlay(names, tree, (None,) * tree.n))
+    else:
+        topology = parse(spec)
+    path = tmp_path / "p.png"
+    draw(topology, ["s1"], dict.fromkeys(topology.overlay.names, Fraction(1)), path)
+    width, height = (int.from_bytes(path.read_bytes()[at : at + 4]) for at in (16, 20))
+    assert 1000 < width <= 16_000
+    assert 1000 < height <= 16_000
 
 
 def test_255_switches_are_drawn_on_a_page_that_can_be_looked_at(tmp_path: Path) -> None:
@@ -104,8 +170,10 @@ def test_255_switches_are_drawn_on_a_page_that_can_be_looked_at(tmp_path: Path) 
 
 
 def test_numbers_are_exact_where_short_and_names_keep_both_ends() -> None:
-    assert number_text(Fraction(7, 3)) == "7/3"
-    assert number_text(Fraction(12345, 1001)) == "12.3"
+    assert number_texts([Fraction(7, 3), Fraction(43, 16)]) == ["7/3", "43/16"]
+    mixed = [Fraction(n, d) for n, d in ((7, 3), (12345, 1001), (5, 2), (4, 1), (1, 900), (0, 1))]
+    assert number_texts(mixed) == ["~2.33", "~12.33", "2.50", "4", "~0.0011", "0"]
+    assert number_texts([Fraction(10**7), Fraction(123457, 7)]) == ["1e+07", "~17637"]
     assert font_size(1.0, 3, 9.0) == 9.0
     assert font_size(0.05, 3, 9.0) == 0.0
     assert shortened("rack-of-the-north-17", 0.6, 6.5) == "rack-…h-17"
