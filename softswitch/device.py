@@ -94,6 +94,11 @@ class Device(ReplicationEngine):
         return self._now.compiled.program
 
     @property
+    def source(self) -> str:
+        """The Python source that the running program was made into."""
+        return self._now.compiled.source
+
+    @property
     def has_pipeline(self) -> bool:
         return self._pipeline is not None
 

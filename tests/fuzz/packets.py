@@ -86,7 +86,7 @@ def run(name: str, count: int, seed: int) -> Report:
             port = CPU_PORT if ports.random() < 0.05 else ports.randrange(1, 9)
             left += len(found.process(port, packet, now_us=number))
         gc.collect()
-        after = tracemalloc.get_traced_memory()[0] - sum(map(sys.getsizeof, kept))
+        after = tracemalloc.get_traced_memory()[0] - sum(map(sys.getsizeof, (kept, *kept)))
     finally:
         tracemalloc.stop()
     return Report(name, count, left, after - before, stray_state(name, found, kept))
