@@ -108,6 +108,8 @@ control IngressPipe(inout headers_t hdr, inout metadata_t meta,
                 truncate(4);
             } else if (hdr.order.code == 11) {
                 standard_metadata.egress_spec = CPU_PORT;
+            } else if (hdr.order.code == 14) {
+                standard_metadata.priority = (bit<3>)hdr.order.kept;
             } else if (hdr.order.code == 12) {
                 resubmit_preserving_field_list(1);
             }

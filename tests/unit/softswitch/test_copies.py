@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from softswitch.device import MAX_PASSES
+from softswitch.device import MAX_PASSES, Device
 from softswitch.entries import CloneSession, Replica
 from softswitch.errors import AlreadyExists, InvalidArgument, NotFound
 from softswitch.switch import Switch
-from tests.unit.softswitch.programs import load
+from tests.unit.softswitch.programs import PROGRAMS, load
 
 CPU = 510
 
@@ -164,3 +164,12 @@ def test_groups(switch: Switch) -> None:
     with pytest.raises(NotFound):
         device.delete_multicast_group(9)
     assert run(switch, 2, 9) == []
+
+
+@pytest.mark.parametrize("queues", [1, 2, 8])
+def test_a_priority_without_a_queue_drops_the_packet(queues: int) -> None:
+    device = Device(queues=queues)
+    device.load_pipeline((PROGRAMS / "copies.json").read_bytes())
+    for priority in range(8):
+        packet = bytes([14, priority]) + (4).to_bytes(2) + bytes(7)
+        assert [port for port, _ in device.process(3, packet)] == [4] * (priority < queues)
