@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.set-up
 SHELL_VENV     := .venv-shell
 SHELL_PACKAGES := p4runtime-shell==0.0.6 'setuptools<81'
 
-# What `make run` shows; `make run RUN='fig1.json -k 2'` runs something else.
+# What `make run` shows; `make run RUN='docs/fig1.json -k 2'` runs something else.
 RUN ?= fat-tree:k=4 -k 4 --workload digits
 
 # The tests over real links need these of Debian; the others need Python only.
