@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar, cast
 
+import pytest
 from finsy import (
+    P4ClientError,
     P4CounterEntry,
     P4MulticastGroupEntry,
     P4PacketIn,
@@ -45,6 +47,22 @@ async def read(switch: Switch, wanted: Entity) -> list[Entity]:
     return [entity async for entity in found]
 
 
+async def changes(switch: Switch) -> None:
+    """Insert an entry, be refused a second time, modify it, delete it."""
+    first, other = (
+        entry(TableEntry.of("forward", {"dst_addr": DST}, "to_port", {"port": port}))
+        for port in (2, 3)
+    )
+    await switch.insert([first])
+    with pytest.raises(P4ClientError, match="ALREADY_EXISTS"):
+        await switch.insert([first])
+    await switch.modify([other])
+    (there,) = await read(switch, P4TableEntry("forward"))
+    assert there.action == other.action
+    await switch.delete([first])
+    assert await read(switch, P4TableEntry("forward")) == []
+
+
 def test_finsy_pushes_writes_reads_and_exchanges_packets(target: Target) -> None:
     sentinel = probe_sentinel()
     target.push(probe(), sentinel)
@@ -60,6 +78,7 @@ def test_finsy_pushes_writes_reads_and_exchanges_packets(target: Target) -> None
     async def drive() -> P4PacketIn:
         async with Switch("s", target.address.address, options) as switch:
             assert switch.is_primary
+            await changes(switch)
             await switch.insert([to_cpu, *map(entry, sentinel.entries)])
             await switch.insert([P4MulticastGroupEntry(3, replicas=[1, 2])])
             (there,) = await read(switch, P4TableEntry("forward"))
