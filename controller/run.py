@@ -205,17 +205,18 @@ def check_picture(path: Path) -> None:
 
 def draw_plan(planned: Plan, path: Path) -> None:
     """Draw the tree with the predicted congestion of every link."""
-    _draw(planned, {link.switch: link.congestion for link in planned.links}, path)
+    congestion = {link.switch: link.congestion for link in planned.links}
+    _draw(planned, congestion, path, "predicted congestion")
 
 
 def draw_run(result: RunResult, path: Path) -> None:
     """Draw the tree with the measured congestion of every link."""
     congestion = {link.switch: link.measured / link.rate for link in result.measurement.links}
-    _draw(result.plans[0], congestion, path)
+    _draw(result.plans[0], congestion, path, "measured congestion")
 
 
-def _draw(planned: Plan, congestion: Mapping[str, Fraction], path: Path) -> None:
-    picture.draw(planned.topology, planned.blue_names, congestion, path)
+def _draw(planned: Plan, congestion: Mapping[str, Fraction], path: Path, numbers: str) -> None:
+    picture.draw(planned.topology, planned.blue_names, congestion, path, numbers=numbers)
 
 
 def _wired(planned: Plan) -> Network:

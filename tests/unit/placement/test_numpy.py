@@ -22,5 +22,5 @@ def test_arrays_make_the_same_tree() -> None:
 
 def test_budgets_and_blue_sets_may_be_numpys_integers() -> None:
     tree = Tree(parent=PARENT, rate=RATE, load=LOAD)
-    assert smc(tree, list(np.array([1]))[0]) == smc(tree, 1)
+    assert smc(tree, np.array([1]).max()) == smc(tree, 1)
     assert loads(tree, list(np.array([1, 2]))) == loads(tree, {1, 2})
