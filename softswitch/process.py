@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import signal
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,7 @@ def _wanted(options: Options) -> tuple[PortName, ...]:
 def _tls(options: Options) -> Tls | None:
     if not options.tls or options.tls_certificate is None or options.tls_key is None:
         return None
+    _check_pair(options.tls_certificate, options.tls_key)
     authority = options.tls_authority
     return Tls(
         certificate=_pem(options.tls_certificate),
@@ -99,6 +101,18 @@ def _tls(options: Options) -> Tls | None:
         client_authority=None if authority is None else _pem(authority),
         require_client=options.tls_clients,
     )
+
+
+def _check_pair(certificate: Path, key: Path) -> None:
+    """Raise UsageError unless both are PEM and of one pair; gRPC would not say what is wrong."""
+    _pem(certificate)
+    _pem(key)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise UsageError(
+            f"certificate {certificate} and key {key} are not a pair in PEM: {error}"
+        ) from error
 
 
 def _pem(path: Path) -> bytes:

@@ -1,0 +1,183 @@
+"""P4Runtime over TLS, with the flags of simple_switch_grpc, and with it where it is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+from finsy.proto import p4r, p4r_grpc
+
+from tests.packet.switch_process import COMMAND, DEADLINE_S, run
+from tests.packet.targets_process import free_port, why_not
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("openssl") is None,
+    reason="openssl is not on PATH: no certificates, and TLS was not checked",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A certificate and its key, in files."""
+
+    certificate: Path
+    key: Path
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Identity:
+    return identity(tmp_path_factory.mktemp("ca"), "authority", None)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, authority: Identity) -> Identity:
+    return identity(tmp_path_factory.mktemp("server"), "localhost", authority)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory, authority: Identity) -> Identity:
+    return identity(tmp_path_factory.mktemp("client"), "controller", authority)
+
+
+def identity(directory: Path, name: str, issuer: Identity | None) -> Identity:
+    """Make a key and a certificate for `name`, signed by `issuer` or by itself."""
+    made = Identity(directory / "cert.pem", directory / "key.pem")
+    signer = [] if issuer is None else ["-CA", str(issuer.certificate), "-CAkey", str(issuer.key)]
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-days", "2", "-subj", f"/CN={name}", *signer),
+            *("-addext", f"subjectAltName=DNS:{name}"),
+            *("-keyout", str(made.key), "-out", str(made.certificate)),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=DEADLINE_S,
+    )
+    return made
+
+
+@pytest.fixture(
+    params=[COMMAND, pytest.param("simple_switch_grpc", marks=pytest.mark.bmv2)],
+    ids=["softswitch", "bmv2"],
+)
+def command(request: pytest.FixtureRequest) -> str:
+    if request.param != COMMAND and why_not(request.param) is not None:
+        pytest.skip(str(why_not(request.param)))
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def start(
+    command: str, server: Identity, tmp_path: Path
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Processes that a test started; they are ended with it."""
+    running: list[subprocess.Popen[bytes]] = []
+    yield running
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def listen(
+    running: list[subprocess.Popen[bytes]], command: str, server: Identity, *options: str
+) -> str:
+    """Start a switch that serves over TLS; return its address."""
+    port = free_port()
+    running.append(
+        subprocess.Popen(
+            [
+                *(command, "--no-p4", "--device-id", str(os.getpid())),
+                *("--thrift-port", str(free_port(port + 1)), "--"),
+                *("--grpc-server-addr", f"127.0.0.1:{port}", "--grpc-server-ssl"),
+                *("--grpc-server-cert", str(server.certificate)),
+                *("--grpc-server-key", str(server.key), *options),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    )
+    return f"127.0.0.1:{port}"
+
+
+def version(
+    address: str, authority: Identity, client: Identity | None = None, *, wait: bool = True
+) -> str:
+    """Ask the switch for its P4Runtime version, as a client that trusts `authority`.
+
+    `wait` until it is up, however often it refuses before.
+    """
+    credentials = grpc.ssl_channel_credentials(
+        authority.certificate.read_bytes(),
+        None if client is None else client.key.read_bytes(),
+        None if client is None else client.certificate.read_bytes(),
+    )
+    options = [
+        ("grpc.ssl_target_name_override", "localhost"),
+        ("grpc.initial_reconnect_backoff_ms", 50),
+        ("grpc.min_reconnect_backoff_ms", 50),
+        ("grpc.max_reconnect_backoff_ms", 200),
+    ]
+    with grpc.secure_channel(address, credentials, options) as channel:
+        stub = p4r_grpc.P4RuntimeStub(channel)
+        reply = stub.Capabilities(
+            p4r.CapabilitiesRequest(), timeout=DEADLINE_S, wait_for_ready=wait
+        )
+    found: str = reply.p4runtime_api_version
+    return found
+
+
+def test_clients_verify_the_server(
+    start: list[subprocess.Popen[bytes]], command: str, server: Identity, authority: Identity
+) -> None:
+    address = listen(start, command, server)
+    assert version(address, authority) == "1.3.0"
+    with grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError) as refused:
+        p4r_grpc.P4RuntimeStub(channel).Capabilities(p4r.CapabilitiesRequest(), timeout=DEADLINE_S)
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_the_server_verifies_clients(
+    start: list[subprocess.Popen[bytes]],
+    command: str,
+    server: Identity,
+    authority: Identity,
+    client: Identity,
+) -> None:
+    address = listen(
+        start,
+        command,
+        server,
+        *("--grpc-server-with-client-auth", "--grpc-server-cacert", str(authority.certificate)),
+    )
+    assert version(address, authority, client) == "1.3.0"
+    with pytest.raises(grpc.RpcError):
+        version(address, authority, wait=False)
+
+
+def test_a_certificate_that_is_not_there_is_named() -> None:
+    result = run(
+        *("--no-p4", "--", "--grpc-server-ssl", "--grpc-server-cert", "/nowhere.pem"),
+        *("--grpc-server-key", "/nowhere.key"),
+    )
+    assert result.returncode == 2
+    assert "certificate or key /nowhere.pem cannot be read" in result.stderr
+
+
+def test_a_certificate_that_is_none_is_said(tmp_path: Path) -> None:
+    (tmp_path / "x.pem").write_text("no certificate")
+    result = run(
+        *("--no-p4", "--", "--grpc-server-addr", f"127.0.0.1:{free_port()}", "--grpc-server-ssl"),
+        *("--grpc-server-cert", str(tmp_path / "x.pem")),
+        *("--grpc-server-key", str(tmp_path / "x.pem")),
+    )
+    assert result.returncode == 2
+    (line,) = result.stderr.splitlines()
+    assert "are not a pair in PEM" in line
