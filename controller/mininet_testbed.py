@@ -26,7 +26,7 @@ from controller.p4rt import SwitchAddress, SwitchUnreachableError, connect_block
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, Progress
 from p4src import artefacts
-from topologies.mininet_net import HostPlan, SwitchPlan, load_mininet
+from topologies.mininet_net import FOLDER_PREFIX, HostPlan, SwitchPlan, load_mininet
 from topologies.network import CPU_PORT, Network
 from traffic.endpoint import Op
 from traffic.reports import JobOutcome, Values
@@ -80,7 +80,11 @@ class MininetTestbed:
     def __enter__(self) -> Self:
         """Bring the network up, wait for every switch, push the program."""
         with ExitStack() as resources:
-            folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="bluetree-")))
+            folder = Path(
+                resources.enter_context(
+                    tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
+                )
+            )
             ports = _free_ports(resources)
             addresses = [
                 SwitchAddress(name, f"127.0.0.1:{next(ports)}", device)

@@ -3,7 +3,7 @@
 This process is the only one that imports mininet. It runs beside the controller, because Mininet
 forks for every command and the controller holds gRPC channels, which do not survive a fork. It is
 told what to bring up over a Unix socket, and takes everything down when that connection ends,
-however it ends:
+however it ends, the run's folder with its sockets and logs included:
 
     ("up", Network, SwitchPlan, HostPlan)   answered ("up", None) or ("failed", text)
 
@@ -19,6 +19,7 @@ import argparse
 import importlib
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,8 @@ from topologies.network import Host, Network, ip_text, mac_text
 
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
 """Where Debian's package puts mininet, out of sight of a virtual environment."""
+FOLDER_PREFIX = "bluetree-run-"
+"""Of the folder of a run; nothing else is ever removed."""
 HOST_INTERFACE = "eth0"
 GATEWAY = "10.255.255.254"
 ALIAS = "bluetree"
@@ -255,8 +258,13 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     # The terminal's Ctrl-C is for the controller; this process ends with the connection.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Listener(options.control, "AF_UNIX") as listener, listener.accept() as connection:
-        serve(connection)
+    try:
+        with Listener(options.control, "AF_UNIX") as listener, listener.accept() as connection:
+            serve(connection)
+    finally:
+        folder = Path(options.control).parent
+        if folder.name.startswith(FOLDER_PREFIX):
+            shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from controller import targets
+from topologies.mininet_net import FOLDER_PREFIX
 
 DEADLINE_S = 120
 TARGETS = [
@@ -87,6 +89,11 @@ def _processes(tree: str) -> set[int]:
     return found
 
 
+def _folders() -> set[str]:
+    """Folders of runs."""
+    return {path.name for path in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*")}
+
+
 def _eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -116,21 +123,24 @@ def test_training_reallocates_through_every_strategy(target: str) -> None:
 
 
 def test_nothing_is_left_after_a_run(target: str, tree: str) -> None:
-    interfaces, processes = _interfaces(), _processes(tree)
+    interfaces, processes, folders = _interfaces(), _processes(tree), _folders()
     _run(tree, "-k", "1", "--target", target, "--chunks", "4")
     assert _interfaces() == interfaces
     assert _processes(tree) == processes
+    assert _folders() == folders
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_after_a_kill(target: str, tree: str, number: signal.Signals) -> None:
-    interfaces, processes = _interfaces(), _processes(tree)
+    interfaces, processes, folders = _interfaces(), _processes(tree), _folders()
     arguments = _command(tree, "-k", "1", "--target", target, "--chunks", "100000")
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
         assert _eventually(lambda: bool(_interfaces() - interfaces), 60)
         os.kill(run.pid, number)
         run.wait(60)
-    assert _eventually(lambda: _interfaces() == interfaces and _processes(tree) == processes)
+    assert _eventually(
+        lambda: (_interfaces(), _processes(tree), _folders()) == (interfaces, processes, folders)
+    )
 
 
 def test_two_runs_at_once_do_not_disturb_each_other(target: str, tree: str) -> None:
