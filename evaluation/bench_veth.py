@@ -334,7 +334,7 @@ def main(arguments: list[str]) -> int:
         print(json.dumps([asdict(figure) for figure in figures], indent=2))
     else:
         print(f"window {WINDOW} packets, best of {ROUNDS} rounds of {SECONDS:g} s, logging off")
-        print(f"{'traffic':12} {'lanes':>5}  {'switch':10} {'packets/s':>10} {'CPU us':>7} of bmv2")
+        print(f"{'traffic':12} {'lanes':>5}  {'switch':10} {'packets/s':>10} {'CPU us':>7} x bmv2")
     for figure, ratio in _ratios(figures):
         target = AGGREGATION_TARGET if figure.traffic == "aggregation" else FORWARDING_TARGET
         met = met and (figure.switch == "bmv2" or ratio is None or ratio >= target)

@@ -129,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("program", nargs="?", type=Path, help="the program, p4c's JSON for bmv2")
     _add_general(parser.add_argument_group("general options"))
+    _add_logging(parser.add_argument_group("logging"))
     _add_target(parser.add_argument_group("target options"))
     _add_ignored(parser.add_argument_group("accepted, without effect"))
     return parser
@@ -159,6 +160,18 @@ def _add_general(group: argparse._ArgumentGroup) -> None:
         metavar="DIR",
         help="record every interface in DIR/NAME_in.pcap and DIR/NAME_out.pcap (default: here)",
     )
+    group.add_argument(
+        "-v", "--version", action="version", version=version("bluetree"), help="print the version"
+    )
+    group.add_argument(
+        "--json-version",
+        action="version",
+        version=JSON_VERSION,
+        help="print the newest version of bmv2's JSON that is read",
+    )
+
+
+def _add_logging(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--log-console", action="store_true", help="log to stdout")
     group.add_argument("--log-file", type=Path, metavar="FILE", help="log to FILE.txt")
     group.add_argument(
@@ -185,15 +198,6 @@ def _add_general(group: argparse._ArgumentGroup) -> None:
         default=0,
         metavar="BYTES",
         help="log so much of every packet, at level info",
-    )
-    group.add_argument(
-        "-v", "--version", action="version", version=version("bluetree"), help="print the version"
-    )
-    group.add_argument(
-        "--json-version",
-        action="version",
-        version=JSON_VERSION,
-        help="print the newest version of bmv2's JSON that is read",
     )
 
 
