@@ -19,7 +19,6 @@ from typing import Self
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, worker_config
 from controller.p4rt import SwitchAddress, connect_blocking
-from controller.placement import loads
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, Progress
 from p4src import artefacts
@@ -146,19 +145,18 @@ class FabricTestbed:
         return self._agents[host.name].echo_replies
 
     def _window_time(self, plans: Sequence[JobPlan]) -> int:
-        """Nanoseconds in which the most congested link carries one window of every job.
+        """Nanoseconds in which the busiest link carries one window of every worker, unaggregated.
 
-        Answers take up to that long without any loss, so no timeout may be shorter.
+        Repetitions can come to that, whatever is blue: what is marked direct or late passes blue
+        switches, and each repetition of a complete chunk brings its sum again. Were timeouts
+        shorter, repetitions would outrun the link and queue up without end.
         """
         overlay = self.network.topology.overlay
         rates = link_rates(self.network)
-        carried = [0] * overlay.tree.n
-        for plan in plans:
-            for v, messages in enumerate(loads(overlay.tree, plan.blue).messages):
-                carried[v] += messages * plan.window
+        window = sum(plan.window for plan in plans)
         busiest = max(
-            count * _FRAME_BITS * _SECOND_NS // rates[name]
-            for name, count in zip(overlay.names, carried, strict=True)
+            window * workers * _FRAME_BITS * _SECOND_NS // rates[name]
+            for name, workers in zip(overlay.names, overlay.tree.subtree_loads(), strict=True)
         )
         hops = max(overlay.tree.depths()) + 2
         return busiest + 2 * hops * LINK_DELAY_NS
