@@ -21,16 +21,18 @@ from controller import render, report, run
 from controller.cli_evaluate import evaluate_command
 from controller.cli_options import (
     DEBUG,
+    OutputClosedError,
     Request,
     debug_option,
     json_option,
     print_json,
+    printing,
     stdout,
     topology_options,
 )
 from controller.cli_run import run_command
 from controller.compile import CompileError
-from controller.errors import BluetreeError
+from controller.errors import BluetreeError, RunFailedError
 from controller.p4rt import SwitchError
 from controller.picture import PictureError
 from controller.placement import PlacementError
@@ -56,7 +58,7 @@ _EXIT_CODES: dict[type[Exception], int] = {
     ServerError: 4,
     FabricError: 4,
 }
-"""What every package raises on purpose; anything else is a defect and shows its traceback."""
+"""What every package raises on purpose; anything else is a defect."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -82,7 +84,8 @@ def plan_command(request: Request) -> None:
     if request.as_json:
         print_json(report.plan_document(planned, seconds))
     else:
-        render.show_plan(stdout(), planned)
+        with printing():
+            render.show_plan(stdout(), planned)
 
 
 @cli.command("doctor")
@@ -94,7 +97,8 @@ def doctor_command(as_json: bool) -> None:
     if as_json:
         print_json(report.doctor_document(diagnosis))
     else:
-        render.show_doctor(stdout(), diagnosis)
+        with printing():
+            render.show_doctor(stdout(), diagnosis)
 
 
 cli.add_command(run_command)
@@ -117,22 +121,28 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         click.echo(error.format_message(), err=True)
         return 2
     except click.ClickException as error:
-        _say(error.format_message())
+        _say(" ".join(error.format_message().split()))
         return 2
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted")
         return 130
-    except BrokenPipeError:
+    except OutputClosedError:
         # Whoever read the output has enough of it; nothing more can be flushed to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except tuple(_EXIT_CODES) as error:
-        for line in _lines(error):
+    except Exception as error:
+        known = isinstance(error, tuple(_EXIT_CODES))
+        for line in _lines(error) if known else (_unforeseen(error),):
             _say(line)
         if context.meta.get(DEBUG):
             traceback.print_exc()
-        return _exit_code(error)
+        return _exit_code(error) if known else RunFailedError.exit_code
     return 0
+
+
+def _unforeseen(error: Exception) -> str:
+    """A line about an error that no part of the product raises on purpose."""
+    return f"{type(error).__name__}: {error} (unforeseen; --debug shows where)"
 
 
 def _lines(error: Exception) -> list[str]:

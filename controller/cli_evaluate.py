@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from controller.cli_options import SEED
 from controller.errors import BadInputError, EnvironmentLacksError
 from evaluation.corpus import Text, default_text, text_of_file
 from evaluation.errors import EvaluationError, MissingError
@@ -33,7 +34,7 @@ _MOST_LEVELS = 12
 
 
 @click.command("evaluate")
-@click.argument("figure", type=click.Choice([*FIGURES, "tensorexpress", "all"]))
+@click.argument("figure", type=click.Choice([*FIGURES, "tensorexpress", "all"]), metavar="FIGURE")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -43,7 +44,7 @@ _MOST_LEVELS = 12
 )
 @click.option("--repeats", type=click.IntRange(1, 1000), default=10, show_default=True)
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; default: all cores.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all chance.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of all chance.")
 @click.option(
     "--levels",
     type=click.IntRange(4, _MOST_LEVELS),

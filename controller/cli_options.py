@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from controller.errors import BadInputError
+from controller.errors import BadInputError, RunFailedError
 from controller.placement import STRATEGIES
 from controller.planning import Plan, plan, plan_given
 from topologies import RATE_LAWS, Topology, WorkloadOptions, parse
@@ -21,6 +23,7 @@ from topologies import RATE_LAWS, Topology, WorkloadOptions, parse
 DEBUG = "bluetree.debug"
 """Key in the context's `meta`: whether errors show their traceback."""
 
+SEED = click.IntRange(0, 2**64 - 1)
 _BUDGET_FREE = ("all-red", "all-blue")
 _PIPE_WIDTH = 140
 
@@ -47,6 +50,9 @@ class Request:
         """The placement that was asked for: by strategy and budget, or by names."""
         topology, budget = self.parsed(), self.budget
         if blue is not None:
+            source = click.get_current_context().get_parameter_source("strategy")
+            if source is not click.core.ParameterSource.DEFAULT:
+                raise BadInputError("--blue names the switches itself: leave out --strategy")
             names = [name.strip() for name in blue.split(",") if name.strip()]
             given = plan_given(topology, names)
             if budget is not None and len(given.blue) > budget:
@@ -116,7 +122,7 @@ def topology_options(command: Callable[..., None]) -> Callable[..., None]:
                 help="Rates of the links, rising from the leaves to the root: 1, i, or 1.5^(i-1) "
                 "with i = 1 at the leaves. In place of a file's own rates.",
             ),
-            click.option("--seed", type=int, default=0, show_default=True, help="Of all chance."),
+            click.option("--seed", type=SEED, default=0, show_default=True, help="Of all chance."),
             click.option(
                 "--picture",
                 type=click.Path(dir_okay=False, path_type=Path),
@@ -129,9 +135,26 @@ def topology_options(command: Callable[..., None]) -> Callable[..., None]:
     return json_option(debug_option(packed))
 
 
+class OutputClosedError(Exception):
+    """Nobody reads the output any more."""
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Print inside; raises OutputClosedError when the reader has gone, RunFailedError otherwise."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise OutputClosedError from error
+    except OSError as error:
+        raise RunFailedError(f"the output cannot be written: {error.strerror}") from None
+
+
 def print_json(document: dict[str, Any]) -> None:
     """Print the one document of a command."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    with printing():
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def stdout() -> Console:

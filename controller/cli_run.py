@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from controller import render, report, run, targets
-from controller.cli_options import Request, print_json, stdout, topology_options
+from controller.cli_options import Request, print_json, printing, stdout, topology_options
 from controller.errors import BadInputError, CheckFailedError
 from controller.running import Failure, RunOptions
 
 __all__ = ["run_command"]
 
-_SHARE = click.FloatRange(0, 1)
+
+class _Share(click.FloatRange):
+    """A probability; NaN, which compares with nothing, is none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        share = float(super().convert(value, param, ctx))
+        if math.isnan(share):
+            self.fail("nan is not a probability", param, ctx)
+        return share
+
+
+_SHARE = _Share(0, 1)
 
 
 @click.command("run")
@@ -72,7 +87,7 @@ _SHARE = click.FloatRange(0, 1)
 )
 @click.option(
     "--loss",
-    type=click.FloatRange(0, 0.9),
+    type=_Share(0, 0.9),
     default=0.0,
     metavar="P",
     help="Probability that a link loses a frame, each way.",
@@ -113,6 +128,8 @@ def run_command(
     """Bring the network up, run every worker, check the sums and every link's counter."""
     if request.picture is not None:
         run.check_picture(request.picture)
+    if pcap is not None and not pcap.parent.is_dir():
+        raise BadInputError(f"--pcap {pcap}: there is no folder {pcap.parent}; make it first")
     planned = request.planned(blue)
     options = RunOptions(
         op=op or ("allreduce" if workload == "digits" else "reduce"),
@@ -141,7 +158,8 @@ def run_command(
     if request.as_json:
         print_json(report.run_document(result))
     else:
-        render.show_run(stdout(), result)
+        with printing():
+            render.show_run(stdout(), result)
     if not result.passed:
         raise CheckFailedError(run.verdict(result))
 

@@ -19,12 +19,15 @@ _PACKAGES = (
     "grpcio",
     "matplotlib",
     "networkx",
+    "numba",
     "numpy",
+    "pillow",
     "protobuf",
     "pyyaml",
     "rich",
     "scapy",
     "scikit-learn",
+    "scipy",
 )
 BMV2 = "simple_switch_grpc"
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, wait
 from pathlib import Path
 from types import TracebackType
@@ -37,7 +38,10 @@ FIRST_PORT = 9559
 """P4Runtime's own port; free ones from here up, below those that the kernel gives to clients."""
 LAST_PORT = 32000
 START_DEADLINE_S = 90.0
-REDUCE_DEADLINE_S = 600.0
+STOP_DEADLINE_S = 60.0
+REDUCE_DEADLINE_S = 300.0
+CHUNK_DEADLINE_S = 0.5
+"""Beyond REDUCE_DEADLINE_S, for each chunk."""
 _TIMING = Timing(timeout=2_000_000_000, max_timeout=4_000_000_000, max_tries=20)
 """Patient enough for a loaded machine: without loss nothing is sent twice."""
 _POLL_S = 0.05
@@ -74,7 +78,7 @@ class MininetTestbed:
         self.network = network
         self._target = target
         self._resources = ExitStack()
-        self._hosts: dict[str, Connection[Any, Any]] = {}
+        self._hosts: dict[str, _Peer] = {}
         self._busy = 0
 
     def __enter__(self) -> Self:
@@ -92,7 +96,7 @@ class MininetTestbed:
             ]
             self._start_network(resources, folder, addresses, ports)
             self._connect_hosts(resources, folder)
-            _wait_for_switches(addresses, folder)
+            self._wait_for_switches(addresses, folder)
             fleet = resources.enter_context(
                 connect_blocking(addresses, artefacts.load(), deadline=START_DEADLINE_S)
             )
@@ -128,29 +132,24 @@ class MininetTestbed:
         chunks = tensor.shape[1]
         first_chunk = self.switches.take_chunks(plan.job, chunks)
         destination = self._hosts[self.network.destination.name]
-        destination.send(
-            (
-                "attach",
-                destination_config(self.network, plan, op, _TIMING, chunks, first_chunk),
-                None,
-            )
-        )
+        config = destination_config(self.network, plan, op, _TIMING, chunks, first_chunk)
+        destination.send("attach", config, None)
         workers = [self._hosts[host.name] for host in self.network.workers]
-        for host, connection in zip(self.network.workers, workers, strict=True):
-            config = worker_config(self.network, plan, host, op, _TIMING, first_chunk)
-            connection.send(("attach", config, tensor[host.rank]))
-        for connection in (destination, *workers):
-            _expect(connection, "attached", START_DEADLINE_S)
+        for host, peer in zip(self.network.workers, workers, strict=True):
+            told = worker_config(self.network, plan, host, op, _TIMING, first_chunk)
+            peer.send("attach", told, tensor[host.rank])
+        for peer in (destination, *workers):
+            peer.expect("attached")
         began = time.monotonic_ns()
-        for connection in (destination, *workers):
-            connection.send(("start",))
-        self._wait_for_workers(workers)
+        for peer in (destination, *workers):
+            peer.send("start")
+        self._wait_for_workers(workers, REDUCE_DEADLINE_S + chunks * CHUNK_DEADLINE_S)
         self._busy += time.monotonic_ns() - began
         if progress is not None:
             progress(chunks)
-        for connection in (destination, *workers):
-            connection.send(("report",))
-        reports = [_report(connection) for connection in (destination, *workers)]
+        for peer in (destination, *workers):
+            peer.send("report")
+        reports = [peer.expect("report", passing=("finished",)) for peer in (destination, *workers)]
         return (JobOutcome(reports[0], tuple(reports[1:])),)
 
     def _start_network(
@@ -168,8 +167,10 @@ class MininetTestbed:
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-        resources.callback(process.wait, START_DEADLINE_S)
-        connection = resources.enter_context(_connect(control, process, folder / "network.log"))
+        resources.callback(_end, process)
+        connection = _connect(control, process, folder / "network.log")
+        self._mininet = _Peer("Mininet", connection, folder / "network.log")
+        resources.enter_context(self._mininet.connection)
         for part in ("switches", "hosts"):
             (folder / part).mkdir()
         program = _program(SWITCH_PROGRAMS[self._target])
@@ -187,8 +188,8 @@ class MininetTestbed:
             controls=folder / "hosts",
             logs=folder / "hosts",
         )
-        connection.send(("up", self.network, switches, hosts))
-        answer, text = _receive(connection, START_DEADLINE_S, "the network to come up")
+        self._mininet.send("up", self.network, switches, hosts)
+        answer, text = self._mininet.receive()
         if answer != "up":
             raise RunFailedError(f"Mininet did not bring the network up: {text}")
 
@@ -196,23 +197,83 @@ class MininetTestbed:
         for host in (*self.network.workers, self.network.destination):
             control = folder / "hosts" / host.name
             log = folder / "hosts" / f"{host.name}.log"
-            self._hosts[host.name] = resources.enter_context(_connect(control, None, log))
+            peer = _Peer(f"host {host.name}", _connect(control, None, log), log)
+            resources.enter_context(peer.connection)
+            self._hosts[host.name] = peer
 
-    def _wait_for_workers(self, workers: Sequence[Connection[Any, Any]]) -> None:
-        deadline = time.monotonic() + REDUCE_DEADLINE_S
-        unfinished = list(workers)
+    def _wait_for_switches(self, addresses: Sequence[SwitchAddress], folder: Path) -> None:
+        """Wait until every switch takes a connection; name one that does not, with its log."""
+        deadline = time.monotonic() + START_DEADLINE_S
+        for where in addresses:
+            while not _listens(where.address):
+                log = folder / "switches" / f"{where.device_id}.log"
+                self._mininet.send("dead")
+                if log in self._mininet.expect("dead") or time.monotonic() > deadline:
+                    raise SwitchUnreachableError(
+                        where.name, f"does not listen at {where.address}: {_tail(log)}"
+                    )
+                time.sleep(_POLL_S)
+
+    def _wait_for_workers(self, workers: Sequence[_Peer], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        unfinished = {peer.connection: peer for peer in workers}
         while unfinished:
-            ready = wait(unfinished, timeout=max(0.0, deadline - time.monotonic()))
+            ready = wait(list(unfinished), timeout=max(0.0, deadline - time.monotonic()))
             if not ready:
-                names = [
-                    host.name
-                    for host, connection in zip(self.network.workers, workers, strict=True)
-                    if connection in unfinished
-                ]
-                raise RunFailedError(f"workers {', '.join(names[:8])} are still not done")
+                names = ", ".join(peer.name for peer in list(unfinished.values())[:8])
+                raise RunFailedError(f"after {seconds:g} s not done: {names}")
             for connection in [one for one in unfinished if one in ready]:
-                _expect(connection, "finished", START_DEADLINE_S)
-                unfinished.remove(connection)
+                unfinished.pop(connection).expect("finished")
+
+
+@dataclass(frozen=True, slots=True)
+class _Peer:
+    """A process that is told what to do; when it is gone, its log says why."""
+
+    name: str
+    connection: Connection[Any, Any]
+    log: Path
+
+    def send(self, *message: object) -> None:
+        try:
+            self.connection.send(message)
+        except OSError:
+            raise RunFailedError(f"{self.name} is gone: {_tail(self.log)}") from None
+
+    def receive(self) -> Any:
+        try:
+            if self.connection.poll(START_DEADLINE_S):
+                return self.connection.recv()
+        except (EOFError, OSError):
+            raise RunFailedError(f"{self.name} is gone: {_tail(self.log)}") from None
+        raise RunFailedError(f"{self.name} has not answered for {START_DEADLINE_S:g} s")
+
+    def expect(self, word: str, passing: Sequence[str] = ()) -> Any:
+        """Receive `word` and return what comes with it; words in `passing` may come before."""
+        while True:
+            said, *rest = self.receive()
+            if said == word:
+                return rest[0] if rest else None
+            if said not in passing:
+                raise RunFailedError(f'{self.name} said "{said}" in place of "{word}"')
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for Mininet's process to take everything down, or end it."""
+    try:
+        process.wait(STOP_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def _switch_arguments(target: str, where: SwitchAddress, ports: Iterator[int]) -> tuple[str, ...]:
@@ -254,49 +315,8 @@ def _connect(
     raise RunFailedError(f"{control.name} did not start: {_tail(log)}")
 
 
-def _wait_for_switches(addresses: Sequence[SwitchAddress], folder: Path) -> None:
-    """Wait until every switch takes a connection; name the first that does not, with its log."""
-    deadline = time.monotonic() + START_DEADLINE_S
-    for where in addresses:
-        host, _, port = where.address.rpartition(":")
-        while True:
-            try:
-                socket.create_connection((host, int(port)), timeout=1).close()
-                break
-            except OSError:
-                if time.monotonic() > deadline:
-                    log = folder / "switches" / f"{where.device_id}.log"
-                    raise SwitchUnreachableError(
-                        where.name, f"does not listen at {where.address}: {_tail(log)}"
-                    ) from None
-                time.sleep(_POLL_S)
-
-
 def _tail(log: Path, lines: int = 5) -> str:
     try:
         return " | ".join(log.read_text(errors="replace").splitlines()[-lines:]) or "no log"
     except OSError as error:
         return str(error)
-
-
-def _receive(connection: Connection[Any, Any], seconds: float, what: str) -> Any:
-    if not connection.poll(seconds):
-        raise RunFailedError(f"waited {seconds:g} s for {what}")
-    try:
-        return connection.recv()
-    except EOFError:
-        raise RunFailedError(f"a process ended while it was waited for: {what}") from None
-
-
-def _expect(connection: Connection[Any, Any], word: str, seconds: float) -> None:
-    answer = _receive(connection, seconds, f'a host to say "{word}"')
-    if answer[0] != word:
-        raise RunFailedError(f'a host said "{answer[0]}" in place of "{word}"')
-
-
-def _report(connection: Connection[Any, Any]) -> Any:
-    """The answer to ("report",); the destination may have said ("finished",) before."""
-    while True:
-        word, *rest = _receive(connection, START_DEADLINE_S, "a host's report")
-        if word == "report":
-            return rest[0]

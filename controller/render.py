@@ -110,11 +110,11 @@ def show_doctor(console: Console, diagnosis: Diagnosis) -> None:
     table = Table("what", "found", "detail", "needed for")
     for finding in diagnosis.findings:
         mark = "[green]yes[/]" if finding.found else "[yellow]no[/]"
-        table.add_row(finding.name, mark, finding.detail, finding.needed_for)
+        table.add_row(finding.name, mark, escape(finding.detail), escape(finding.needed_for))
     console.print(table)
     for verdict in diagnosis.targets:
         works = "[green]works[/]" if verdict.works else "[yellow]does not work[/]"
-        console.print(f"target {verdict.target}: {works} ({verdict.why})")
+        console.print(f"target {verdict.target}: {works} ({escape(verdict.why)})")
 
 
 def _switches(result: RunResult) -> str:

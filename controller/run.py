@@ -179,6 +179,7 @@ def _compare(run: _TrainingRun, planned: Plan, training: DigitsTraining) -> tupl
                 tuple(other.blue_names),
                 str(measurement.predicted),
                 str(measurement.measured),
+                len(measurement.differing),
             )
         )
     return tuple(rows)
@@ -190,6 +191,8 @@ def verdict(result: RunResult) -> str:
         return "the weights differ from those of the same training without a network"
     if not result.correct:
         return "a sum is wrong: it differs from the sum of what the workers sent"
+    if not result.measurement.differing:
+        return "under one of the compared strategies a link did not carry what was predicted"
     link = result.measurement.differing[0]
     return (
         f"link {link.switch} -> {link.parent or 'destination'} carried {float(link.measured):g} "

@@ -43,7 +43,7 @@ def choose(requested: str, topology: Topology, options: RunOptions) -> str:
     """
     if requested == AUTO:
         fits = _processes(topology) <= AUTO_PROCESSES and not _fabric_only(options)
-        return BMV2 if fits and why_not(BMV2) is None else FABRIC
+        requested = BMV2 if fits and why_not(BMV2) is None else FABRIC
     if requested == FABRIC:
         _check_size(topology, len(topology.switches), "switches", MAX_SWITCHES, FABRIC)
         return FABRIC
@@ -52,7 +52,7 @@ def choose(requested: str, topology: Topology, options: RunOptions) -> str:
         raise EnvironmentLacksError(reason)
     only = _fabric_only(options)
     if only:
-        raise BadInputError(f"{only}: only the fabric does this yet; use --target fabric")
+        raise BadInputError(f"{only}: only the fabric does this; use --target fabric")
     most = MAX_PROCESSES[requested]
     _check_size(topology, _processes(topology), "switches and hosts", most, requested)
     return requested

@@ -73,7 +73,7 @@ def compiler_version() -> str | None:
     if shutil.which(COMPILER) is None:
         return None
     result = subprocess.run(
-        [COMPILER, "--version"], capture_output=True, text=True, timeout=60, check=True
+        [COMPILER, "--version"], capture_output=True, text=True, timeout=60, check=False
     )
     # Some releases print it to stderr.
     found = re.search(r"\d+(?:\.\d+)+", result.stdout + result.stderr)
@@ -141,14 +141,15 @@ def stale(source_dir: Path = SOURCE_DIR) -> list[str]:
     build_dir = source_dir / BUILD_DIR.name
     try:
         manifest = json.loads((build_dir / MANIFEST_NAME).read_text())
-    except (OSError, ValueError) as error:
-        return [f"{MANIFEST_NAME}: {error}"]
+        recorded = {kind: dict(manifest[kind]) for kind in ("sources", "output")}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        return [f"{MANIFEST_NAME}: cannot be used ({type(error).__name__}: {error})"]
     problems = []
     for kind, now in (
         ("sources", _digests(sources(source_dir), source_dir)),
         ("output", _digests(_outputs(build_dir), build_dir.parent)),
     ):
-        then = manifest[kind]
+        then = recorded[kind]
         for name in sorted(then.keys() | now.keys()):
             if name not in now:
                 problems.append(f"{name}: in the manifest, but absent")

@@ -6,6 +6,7 @@ told what to bring up over a Unix socket, and takes everything down when that co
 however it ends, the run's folder with its sockets and logs included:
 
     ("up", Network, SwitchPlan, HostPlan)   answered ("up", None) or ("failed", text)
+    ("dead",)                               answered ("dead", logs of processes that have ended)
 
 Names: a switch is <tag>s<device id>, its port p is the interface <tag>s<device id>-<p>, whatever
 the topology calls it, so that names of any length and alphabet fit into the kernel's 15 characters.
@@ -85,7 +86,7 @@ class MininetNetwork:
         self._tag = tag
         self._net = load_mininet().Mininet(controller=None, build=False)
         self._nodes: dict[str, Any] = {}
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[tuple[subprocess.Popen[bytes], Path]] = []
 
     def build(self) -> None:
         """Create namespaces, links and addresses."""
@@ -101,15 +102,17 @@ class MininetNetwork:
         for link in network.links:
             self._link(link.lower, link.lower_port, link.upper, link.upper_port)
         for host in hosts:
+            interface = self.interface(host.switch, host.port)
             net.addLink(
                 self._nodes[host.name],
                 self._nodes[host.switch],
                 port1=0,
                 port2=host.port,
                 intfName1=HOST_INTERFACE,
-                intfName2=self.interface(host.switch, host.port),
+                intfName2=interface,
                 addr1=mac_text(host.mac),
             )
+            _mark(interface)
         self._quieten()
         for host in hosts:
             self._address(host)
@@ -139,15 +142,19 @@ class MininetNetwork:
 
     def stop(self) -> None:
         """End every process and remove everything that was created."""
-        for process in self._processes:
+        for process, _ in self._processes:
             process.terminate()
-        for process in self._processes:
+        for process, _ in self._processes:
             try:
                 process.wait(_STOP_DEADLINE_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
         self._net.stop()
+
+    def dead(self) -> list[Path]:
+        """The logs of processes that have ended, though nobody asked them to."""
+        return [log for process, log in self._processes if process.poll() is not None]
 
     def switch_name(self, switch: str) -> str:
         """The short name of a switch in this run."""
@@ -166,14 +173,17 @@ class MininetNetwork:
             intfName1=self.interface(lower, lower_port),
             intfName2=self.interface(upper, upper_port),
         )
+        _mark(self.interface(lower, lower_port))
+        _mark(self.interface(upper, upper_port))
 
     def _quieten(self) -> None:
-        """No IPv6, no offloads, an owner's mark: on every interface of the switches."""
+        """No IPv6, no offloads, on every interface of the switches; then they are up."""
         names = [path.name for path in Path("/sys/class/net").glob(f"{self._tag}s*-*")]
         lines = []
         for name in names:
-            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
-            lines.append(f"link set {name} alias {ALIAS}:{os.getpid()}")
+            ipv6 = Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
+            if ipv6.exists():
+                ipv6.write_text("1")
             lines.append(f"link set {name} up")
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
         loop = f'for i in "$@"; do ethtool -K "$i" {_OFFLOADS}; done'
@@ -203,7 +213,12 @@ class MininetNetwork:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._processes.append(process)
+        self._processes.append((process, log))
+
+
+def _mark(interface: str) -> None:
+    """Say whose an interface is, as soon as it is there."""
+    Path(f"/sys/class/net/{interface}/ifalias").write_text(f"{ALIAS}:{os.getpid()}")
 
 
 def remove_leftovers() -> None:
@@ -227,14 +242,14 @@ def serve(connection: Connection) -> None:
         try:
             up.build()
             up.start(switches, hosts)
-        except (OSError, subprocess.SubprocessError, RuntimeError) as error:
+        except Exception as error:  # Mininet itself raises nothing more special
             connection.send(("failed", f"{type(error).__name__}: {error}"))
         else:
             connection.send(("up", None))
-        while True:
-            connection.recv()
-    except EOFError:
-        pass
+        while connection.recv() == ("dead",):
+            connection.send(("dead", up.dead()))
+    except (EOFError, OSError):
+        pass  # the controller is gone, in good order or not
     finally:
         up.stop()
 

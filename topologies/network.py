@@ -28,6 +28,7 @@ MAX_DEPTH = 253
 
 WORKER_ADDRESSES = ipaddress.ip_network("10.0.0.0/9")
 DESTINATION_ADDRESS = int(ipaddress.ip_address("10.255.255.1"))
+DESTINATION_NAME = "destination"
 WORKER_UDP_PORT = 9591
 """The port of a worker's own socket: results are rewritten to it."""
 _HOST_MAC = 0x02_00_00_00_00_00
@@ -125,9 +126,10 @@ def wire(topology: Topology) -> Network:
 
     Ports of a switch, from 1: its workers, the destination at the root, then its links in the
     topology's order. Raises NetworkError where a switch would need more ports than 509, the tree
-    more sources than 65,535, or a path more than 253 switches.
+    more sources than 65,534, a path more than 253 switches, or a switch has a host's name.
     """
     _check_depth(topology)
+    _check_names(topology)
     interval = _number_sources(topology)
     pre_order = sorted(range(len(interval)), key=interval.__getitem__)
     prefixes = tuple(_allocate_prefixes(topology, pre_order))
@@ -135,7 +137,7 @@ def wire(topology: Topology) -> Network:
     workers = tuple(_place_workers(topology, pre_order, ports, interval, prefixes))
     root = topology.overlay.names[0]
     destination = Host(
-        name="destination",
+        name=DESTINATION_NAME,
         switch=root,
         port=ports.take(root),
         mac=_HOST_MAC + MAX_SOURCE + 1,
@@ -202,6 +204,21 @@ def _check_depth(topology: Topology) -> None:
         )
 
 
+def _check_names(topology: Topology) -> None:
+    """Hosts and switches are told apart by their names alone."""
+    hosts = {_worker_name(rank) for rank in range(sum(topology.overlay.tree.load))}
+    for name in topology.switches:
+        if name == DESTINATION_NAME or name in hosts:
+            raise NetworkError(
+                f"{name}: a host is called so; give the switch another name to run it "
+                "(planning has no such limit)"
+            )
+
+
+def _worker_name(rank: int) -> str:
+    return f"w{rank}"
+
+
 def _number_sources(topology: Topology) -> tuple[tuple[int, int], ...]:
     """Return each overlay switch's interval of source ids; its workers follow the lowest."""
     tree = topology.overlay.tree
@@ -253,7 +270,7 @@ def _place_workers(
         for i in range(topology.overlay.tree.load[v]):
             source = interval[v][0] + 1 + i
             yield Host(
-                name=f"w{rank}",
+                name=_worker_name(rank),
                 switch=switch,
                 port=ports.take(switch),
                 mac=_HOST_MAC + source,

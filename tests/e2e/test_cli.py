@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +215,12 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str
         (["run", "random-tree:n=9999", "-k", "2"], 2, "9999 switches"),
         (["run", "{fig1}", "-k", "2", "--workers", "0"], 2, "has no workers"),
         (["frobnicate"], 2, "frobnicate"),
+        (["evaluate"], 2, "FIGURE"),
+        (["run", "{fig1}", "-k", "2", "--seed", "-1"], 2, "--seed"),
+        (["run", "{fig1}", "-k", "2", "--loss", "nan"], 2, "not a probability"),
+        (["run", "{fig1}", "-k", "2", "--pcap", "/no/such/x.pcap"], 2, "there is no folder"),
+        (["run", "{fig1}", "--blue", "a", "--strategy", "top"], 2, "leave out --strategy"),
+        (["run", "random-tree:n=2100", "-k", "4", "--target", "auto"], 2, "2100 switches"),
     ],
 )
 def test_bad_input_is_one_line_and_an_exit_code(
@@ -304,3 +312,44 @@ def test_training_needs_the_sum_at_every_worker(
     arguments = ("run", fig1, "-k", "2", "--workload", "digits", "--op", "reduce")
     code, line = _refused(capsys, *arguments)
     assert (code, "leave out --op reduce" in line) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["w0", "destination"])
+def test_a_switch_called_like_a_host_cannot_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "t.json"
+    switches = {name: {"parent": None, "rate": 1, "workers": 2}}
+    path.write_text(json.dumps({"format": "bluetree/tree-1", "switches": switches}))
+    code, line = _refused(capsys, "run", str(path), "-k", "1")
+    assert (code, "a host is called so" in line) == (2, True)
+
+
+def test_what_nobody_foresaw_is_a_line_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fig1: str
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("surprise")
+
+    monkeypatch.setattr("controller.render.show_plan", broken)
+    code, line = _refused(capsys, "plan", fig1, "-k", "2")
+    assert (code, "surprise" in line) == (4, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full: no full disk to print to")
+def test_an_output_that_cannot_be_written_is_a_line(fig1: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "controller.cli", "plan", fig1, "-k", "2"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 4
+    assert done.stderr == "bluetree: the output cannot be written: No space left on device\n"
+
+
+def test_a_reader_may_go_before_the_end(fig1: str) -> None:
+    command = f"{sys.executable} -m controller.cli plan {fig1} -k 2 | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stderr == ""

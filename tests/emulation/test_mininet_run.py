@@ -143,6 +143,31 @@ def test_nothing_is_left_after_a_kill(target: str, tree: str, number: signal.Sig
     )
 
 
+def test_a_host_that_dies_is_named(target: str, tree: str) -> None:
+    before = _processes(tree)
+    arguments = _command(tree, "-k", "1", "--target", target, "--chunks", "20000")
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as run:
+        assert _eventually(lambda: _host_process("w1") - before != set(), 60)
+        for pid in _host_process("w1") - before:
+            os.kill(pid, signal.SIGKILL)
+        _, errors = run.communicate(timeout=DEADLINE_S)
+    assert run.returncode == 4
+    assert b"w1" in errors
+
+
+def _host_process(name: str) -> set[int]:
+    """Processes of the host of that name."""
+    found = set()
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = command.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if "traffic.process" in words and name in words:
+            found.add(int(command.parent.name))
+    return found
+
+
 def test_two_runs_at_once_do_not_disturb_each_other(target: str, tree: str) -> None:
     arguments = [*_command(tree, "-k", "1", "--target", target, "--chunks", "20"), "--json"]
     runs = [
