@@ -12,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Client, Connection, wait
 from pathlib import Path
 from types import TracebackType
@@ -168,7 +169,7 @@ class MininetTestbed:
             stderr=subprocess.STDOUT,
         )
         resources.callback(_end, process)
-        connection = _connect(control, process, folder / "network.log")
+        connection = _connect(control, lambda: process.poll() is not None, folder / "network.log")
         self._mininet = _Peer("Mininet", connection, folder / "network.log")
         resources.enter_context(self._mininet.connection)
         for part in ("switches", "hosts"):
@@ -197,7 +198,8 @@ class MininetTestbed:
         for host in (*self.network.workers, self.network.destination):
             control = folder / "hosts" / host.name
             log = folder / "hosts" / f"{host.name}.log"
-            peer = _Peer(f"host {host.name}", _connect(control, None, log), log)
+            connection = _connect(control, partial(self._has_ended, log), log)
+            peer = _Peer(f"host {host.name}", connection, log)
             resources.enter_context(peer.connection)
             self._hosts[host.name] = peer
 
@@ -207,12 +209,16 @@ class MininetTestbed:
         for where in addresses:
             while not _listens(where.address):
                 log = folder / "switches" / f"{where.device_id}.log"
-                self._mininet.send("dead")
-                if log in self._mininet.expect("dead") or time.monotonic() > deadline:
+                if self._has_ended(log) or time.monotonic() > deadline:
                     raise SwitchUnreachableError(
                         where.name, f"does not listen at {where.address}: {_tail(log)}"
                     )
                 time.sleep(_POLL_S)
+
+    def _has_ended(self, log: Path) -> bool:
+        """Whether the process that writes a log is gone, though nobody ended it."""
+        self._mininet.send("dead")
+        return log in self._mininet.expect("dead")
 
     def _wait_for_workers(self, workers: Sequence[_Peer], seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -302,12 +308,10 @@ def _free_ports(leases: ExitStack) -> Iterator[int]:
         yield port
 
 
-def _connect(
-    control: Path, process: subprocess.Popen[bytes] | None, log: Path
-) -> Connection[Any, Any]:
+def _connect(control: Path, has_ended: Callable[[], bool], log: Path) -> Connection[Any, Any]:
     """Connect to a process as soon as it listens; its log says why it does not."""
     deadline = time.monotonic() + START_DEADLINE_S
-    while time.monotonic() < deadline and (process is None or process.poll() is None):
+    while time.monotonic() < deadline and not has_ended():
         try:
             return Client(str(control), "AF_UNIX")
         except (FileNotFoundError, ConnectionRefusedError):
