@@ -187,3 +187,11 @@ def test_every_host_pings_every_other(spec: str) -> None:
             assert len(testbed.echo_replies(sender)) == len(hosts) - 1
         outcomes = testbed.switches.outcome_counts()
     assert {name for name, count in outcomes.items() if count} == {"ROUTED"}
+
+
+def test_repetitions_never_outrun_the_links() -> None:
+    """Many workers behind one slow link, a small window, loss: once a congestion collapse."""
+    tree = Tree(parent=[-1, 0], rate=[1, 1], load=[0, 55])
+    result = _run(plan(topology_of(tree), 2, "smc"), chunks=40, window=4, loss=0.1)
+    assert result.correct
+    assert result.retransmissions < 40 * 55 * 10
