@@ -10,12 +10,15 @@ switches get
     hosts                at host ports: the address of the worker's own socket
 
 and every switch, overlay or not, gets the routes of ordinary IPv4 traffic.
+
+A job that is being reallocated has two plans, of two epochs. Only `blue_sources` has the epoch in its
+key, so the entries of both stand side by side and the rest is there once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.program import MulticastGroup, SwitchProgram, TableEntry
 from controller.routes import ipv4_routes
@@ -37,6 +40,7 @@ class JobPlan:
         blue: tree indices of the blue switches.
         slot_base: first slot of the job at every blue switch.
         window: slots of the job, a power of two; at most so many chunks are in flight.
+        members: ranks of the workers that take part; None is all of them.
     """
 
     job: int
@@ -44,6 +48,7 @@ class JobPlan:
     blue: frozenset[int]
     slot_base: int
     window: int
+    members: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,38 +85,46 @@ def share_slots(
 def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchProgram, ...]:
     """Return the program of every physical switch, in device order.
 
-    Raises CompileError where a blue switch would sum more sources than the program has bits for.
+    Plans of one job differ in their epoch and may differ in their blue switches, in nothing else.
+    Raises CompileError where they do, and where a blue switch would sum more sources than the
+    program has bits for.
     """
-    below = network.topology.overlay.tree.subtree_loads()
     entries: dict[str, list[TableEntry]] = {name: [] for name in network.topology.switches}
     groups: dict[str, list[MulticastGroup]] = {name: [] for name in network.topology.switches}
     for name, routes in ipv4_routes(network).items():
         entries[name].extend(routes)
+    first: dict[int, JobPlan] = {}
     for plan in jobs:
-        heard = heard_sources(network, plan.blue)
+        heard = heard_sources(network, plan.blue, plan.members)
+        is_new = _check_epochs(plan, first.setdefault(plan.job, plan))
         for v, name in enumerate(network.topology.overlay.names):
             if not heard[v]:
                 continue
-            children = [c for c in network.topology.overlay.tree.children[v] if below[c] > 0]
-            entries[name].extend(_membership(network, plan, v, children))
+            if is_new:
+                children = [c for c in network.topology.overlay.tree.children[v] if heard[c]]
+                entries[name].extend(_membership(network, plan, v, children))
+                groups[name].append(_group(network, plan, v, children))
             if v in plan.blue:
                 entries[name].extend(_blue_sources(network, plan, v, heard[v]))
-            groups[name].append(_group(network, plan, v, children))
     return tuple(
         SwitchProgram(name, tuple(entries[name]), tuple(groups[name]))
         for name in network.topology.switches
     )
 
 
-def heard_sources(network: Network, blue: frozenset[int]) -> tuple[tuple[SourceSet, ...], ...]:
+def heard_sources(
+    network: Network, blue: frozenset[int], members: frozenset[int] | None = None
+) -> tuple[tuple[SourceSet, ...], ...]:
     """For each overlay switch, the sources that reach it, in order of source id.
 
-    Raises CompileError naming a blue switch that hears more than the program can sum.
+    `members` are the ranks of the workers that take part; None is all of them. Raises CompileError naming a blue switch that hears more than the program can sum.
     """
     tree = network.topology.overlay.tree
     heard: list[tuple[SourceSet, ...]] = [()] * tree.n
     for v in tree.order:
-        sources = [SourceSet(host.source, host.port, (host.rank,)) for host in _own(network, v)]
+        sources = [
+            SourceSet(host.source, host.port, (host.rank,)) for host in _own(network, v, members)
+        ]
         for child in tree.children[v]:
             sources.extend(
                 SourceSet(sent.source, network.child_port[child], sent.ranks)
@@ -137,22 +150,42 @@ def sent_sources(
     return (SourceSet(network.interval[v][0], network.parent_port[v], ranks),)
 
 
-def destination_sources(network: Network, blue: frozenset[int]) -> Mapping[int, frozenset[int]]:
+def destination_sources(
+    network: Network, blue: frozenset[int], members: frozenset[int] | None = None
+) -> Mapping[int, frozenset[int]]:
     """Every source that the destination may hear, with the ranks it stands for.
 
     Beside what the placement sends, this holds each worker itself (a message marked direct or late)
     and each blue switch (where a switch above it passes a late sum on).
     """
-    heard = heard_sources(network, blue)
-    sources = {host.source: frozenset((host.rank,)) for host in network.workers}
+    heard = heard_sources(network, blue, members)
+    sources = {
+        host.source: frozenset((host.rank,))
+        for host in network.workers
+        if members is None or host.rank in members
+    }
     for v in sorted(blue):
         for source in sent_sources(network, blue, v, heard[v]):
             sources[source.source] = frozenset(source.ranks)
     return sources
 
 
-def _own(network: Network, v: int) -> tuple[Host, ...]:
-    return network.workers_at[network.topology.overlay.names[v]]
+def _check_epochs(plan: JobPlan, first: JobPlan) -> bool:
+    """Whether the plan is the first of its job; CompileError where it contradicts the first."""
+    if plan is first:
+        return True
+    if plan != replace(first, epoch=plan.epoch, blue=plan.blue) or plan.epoch == first.epoch:
+        raise CompileError(
+            f"job {plan.job}: two plans of epochs {first.epoch} and {plan.epoch} differ in more "
+            "than epoch and blue switches: stop the job and start it anew"
+        )
+    return False
+
+
+def _own(network: Network, v: int, members: frozenset[int] | None) -> list[Host]:
+    """The workers at switch `v` that take part."""
+    hosts = network.workers_at[network.topology.overlay.names[v]]
+    return [host for host in hosts if members is None or host.rank in members]
 
 
 def _membership(
@@ -160,7 +193,7 @@ def _membership(
 ) -> Iterator[TableEntry]:
     """What switch `v` needs to carry the job, whatever its colour; `children` have workers."""
     job = {"job": plan.job}
-    for host in _own(network, v):
+    for host in _own(network, v, plan.members):
         port = {"ingress_port": host.port}
         interval = {"lowest": host.source, "highest": host.source}
         yield TableEntry.of("registered_sources", job | port, "admit", interval)
@@ -222,6 +255,6 @@ def _blue_sources(
 
 
 def _group(network: Network, plan: JobPlan, v: int, children: Sequence[int]) -> MulticastGroup:
-    ports = [host.port for host in _own(network, v)]
+    ports = [host.port for host in _own(network, v, plan.members)]
     ports += [network.child_port[child] for child in children]
     return MulticastGroup(plan.job, tuple((port, 1) for port in ports))

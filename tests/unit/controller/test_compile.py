@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from controller.compile import (
     CompileError,
@@ -104,6 +107,52 @@ def test_a_blue_switch_knows_its_sources_bits_and_slots() -> None:
     assert {entry.table for entry in programs["s2"].entries} == {"ipv4_routes"}
     assert programs["s2"].groups == ()
     assert programs["s0"].groups[0].replicas == ((1, 1), (3, 1))
+
+
+@given(case=trees_with_blue(), data=st.data())
+def test_epochs_of_a_job_stand_side_by_side(
+    case: tuple[Tree, frozenset[int]], data: st.DataObject
+) -> None:
+    tree, blue = case
+    network = wire(topology_of(tree))
+    ranks = range(len(network.workers))
+    members = frozenset(data.draw(st.sets(st.sampled_from(ranks)))) if ranks else None
+    other = frozenset(data.draw(st.sets(st.integers(0, tree.n - 1))))
+    old = JobPlan(job=2, epoch=1, blue=blue, slot_base=8, window=8, members=members)
+    new = JobPlan(job=2, epoch=5, blue=other, slot_base=8, window=8, members=members)
+    both = compile_programs(network, [old, new])
+    for only_old, only_new, program in zip(
+        compile_programs(network, [old]), compile_programs(network, [new]), both, strict=True
+    ):
+        assert set(program.entries) == {*only_old.entries, *only_new.entries}
+        assert set(program.groups) == {*only_old.groups, *only_new.groups}
+        epochs = [entry for entry in program.entries if entry not in set(only_old.entries)]
+        assert {entry.table for entry in epochs} <= {"blue_sources"}
+
+
+def test_plans_of_a_job_differ_in_nothing_but_the_allocation() -> None:
+    network = wire(topology_of(Tree(parent=[-1], rate=[1], load=[2])))
+    old = JobPlan(job=1, epoch=1, blue=frozenset(), slot_base=0, window=8)
+    with pytest.raises(CompileError, match="job 1: two plans"):
+        compile_programs(network, [old, replace(old, epoch=2, slot_base=8)])
+
+
+def test_only_members_of_a_job_are_admitted_summed_and_answered() -> None:
+    network = wire(topology_of(Tree(parent=[-1, 0, 0], rate=[1] * 3, load=[1, 2, 1])))
+    plan = JobPlan(
+        job=1, epoch=1, blue=frozenset({0}), slot_base=0, window=8, members=frozenset({0, 2})
+    )
+    programs = {program.name: program for program in compile_programs(network, [plan])}
+    summed = [
+        dict(entry.match)["source"]
+        for entry in programs["s0"].entries
+        if entry.table == "blue_sources"
+    ]
+    present = [host.source for host in network.workers if host.rank in (0, 2)]
+    assert summed == present
+    assert {entry.table for entry in programs["s2"].entries} == {"ipv4_routes"}
+    assert len(programs["s1"].groups[0].replicas) == 1
+    assert set(destination_sources(network, plan.blue, plan.members)) == {1, *present}
 
 
 def test_jobs_get_slots_of_their_own() -> None:
