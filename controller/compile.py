@@ -11,8 +11,8 @@ switches get
 
 and every switch, overlay or not, gets the routes of ordinary IPv4 traffic.
 
-A job that is being reallocated has two plans, of two epochs. Only `blue_sources` has the epoch in its
-key, so the entries of both stand side by side and the rest is there once.
+A job that is being reallocated has two plans, of two epochs. Only `blue_sources` has the epoch in
+its key, so the entries of both stand side by side and the rest is there once.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def heard_sources(
 ) -> tuple[tuple[SourceSet, ...], ...]:
     """For each overlay switch, the sources that reach it, in order of source id.
 
-    `members` are the ranks of the workers that take part; None is all of them. Raises CompileError naming a blue switch that hears more than the program can sum.
+    `members` are the ranks of the workers that take part; None is all of them.
+    Raises CompileError naming a blue switch that hears more than the program can sum.
     """
     tree = network.topology.overlay.tree
     heard: list[tuple[SourceSet, ...]] = [()] * tree.n
