@@ -22,7 +22,7 @@ from controller.p4rt.errors import (
     SwitchError,
     SwitchUnreachableError,
 )
-from controller.p4rt.fleet import CounterValue, Fleet, connect
+from controller.p4rt.fleet import CounterValue, Fleet, connect, fleet_of
 from controller.p4rt.schema import Artefacts, Schema
 from controller.p4rt.session import SwitchAddress
 
@@ -46,4 +46,5 @@ __all__ = [
     "connect",
     "connect_blocking",
     "diff",
+    "fleet_of",
 ]

@@ -18,7 +18,7 @@ import grpc
 from finsy.proto import p4r
 
 from controller.p4rt.diff import diff
-from controller.p4rt.errors import SchemaError
+from controller.p4rt.errors import SchemaError, SwitchError
 from controller.p4rt.schema import Artefacts, Schema
 from controller.p4rt.session import CHANNEL_OPTIONS, Session, SwitchAddress
 from controller.program import (
@@ -67,21 +67,57 @@ class Fleet:
         """The program's schema."""
         return self._schema
 
-    async def open(self) -> None:
-        """Become the primary of every switch; `connect` calls it."""
-        await self._each(self._sessions, lambda session: session.open())
+    async def open(self, names: Iterable[str] | None = None, *, standby: bool = False) -> None:
+        """Become the primary of switches, of all by default; `connect` calls it.
 
-    async def push(self) -> frozenset[str]:
+        Those whose session is open already are bid for anew. With `standby` see `Session.open`.
+        """
+        chosen = self._sessions if names is None else names
+        await self._each(chosen, lambda session: session.open(standby=standby))
+
+    async def promote(self, name: str, election_id: int) -> None:
+        """Become the primary of a switch by another election id; see `Session.promote`."""
+        await self._sessions[name].promote(election_id)
+
+    @property
+    def troubles(self) -> dict[str, SwitchError]:
+        """The switches that cannot be written to now, and why."""
+        found = {name: session.trouble for name, session in self._sessions.items()}
+        return {name: trouble for name, trouble in found.items() if trouble is not None}
+
+    async def wait_for_trouble(self, name: str) -> SwitchError:
+        """Wait until a switch is lost, or has another primary."""
+        return await self._sessions[name].wait_for_trouble()
+
+    async def push(self, names: Iterable[str] | None = None) -> frozenset[str]:
         """Make every switch run the program; return the names of those that did not before.
 
         The others keep what they hold: `reconcile` finds the difference.
         """
-        pushed = await self._each(self._sessions, lambda session: session.push())
+        chosen = self._sessions if names is None else names
+        pushed = await self._each(chosen, lambda session: session.push())
         return frozenset(name for name, fresh in pushed.items() if fresh)
 
     async def write(self, name: str, updates: Sequence[Update]) -> None:
         """Carry out updates on one switch, in their order; see `Session.write`."""
         await self._sessions[name].write(updates)
+
+    async def change(self, updates: Mapping[str, Sequence[Update]]) -> dict[str, SwitchError]:
+        """Write to many switches side by side; return the error of each that fails.
+
+        One that fails does not keep the others from being written, so that afterwards it is known
+        what every switch has been told.
+        """
+
+        async def one(session: Session) -> SwitchError | None:
+            try:
+                await session.write(updates[session.name])
+            except SwitchError as error:
+                return error
+            return None
+
+        answers = await self._each(updates, one)
+        return {name: error for name, error in answers.items() if error is not None}
 
     async def read(self, name: str) -> SwitchProgram:
         """Return all table entries and multicast groups of one switch, names as aliases.
@@ -92,7 +128,7 @@ class Fleet:
 
     async def reconcile(self, programs: Iterable[SwitchProgram]) -> dict[str, tuple[Update, ...]]:
         """Make every switch hold exactly its program; return what was written, by switch."""
-        wanted = {program.name: self._canonical(program) for program in programs}
+        wanted = {program.name: self.canonical(program) for program in programs}
         strangers = wanted.keys() - self._sessions.keys()
         if strangers:
             raise KeyError(f"programs for switches that are not connected: {sorted(strangers)}")
@@ -175,7 +211,8 @@ class Fleet:
             tuple(value for value in values if isinstance(value, MulticastGroup)),
         )
 
-    def _canonical(self, program: SwitchProgram) -> SwitchProgram:
+    def canonical(self, program: SwitchProgram) -> SwitchProgram:
+        """The program as it would be read back; raises SchemaError."""
         try:
             entries = tuple(self._schema.canonical(entry) for entry in program.entries)
         except SchemaError as error:
@@ -197,17 +234,17 @@ async def _all(work: Mapping[str, Awaitable[_Result]]) -> dict[str, _Result]:
 
 
 @asynccontextmanager
-async def connect(
+async def fleet_of(
     switches: Sequence[SwitchAddress],
     artefacts: Artefacts,
     *,
     election_id: int = 1,
     deadline: float = DEFAULT_DEADLINE_S,
 ) -> AsyncIterator[Fleet]:
-    """Become the primary of all `switches`, until the context is left.
+    """A fleet whose sessions are not open yet; they are closed when the context is left.
 
-    Switches at one address share a connection. Raises what `Session.open` raises, for the first
-    switch that fails; ValueError for names that repeat and an election id outside 1..2^128-1.
+    Switches at one address share a connection. Raises ValueError for names that repeat and an
+    election id outside 1..2^128-1.
     """
     if len({where.name for where in switches}) != len(switches):
         raise ValueError("the switches' names must differ")
@@ -222,11 +259,26 @@ async def connect(
         where.name: Session(where, channels[where.address], schema, election_id, deadline)
         for where in switches
     }
-    fleet = Fleet(sessions, schema)
     try:
-        await fleet.open()
-        yield fleet
+        yield Fleet(sessions, schema)
     finally:
         await asyncio.gather(*(session.close() for session in sessions.values()))
         for channel in channels.values():
             await channel.close()
+
+
+@asynccontextmanager
+async def connect(
+    switches: Sequence[SwitchAddress],
+    artefacts: Artefacts,
+    *,
+    election_id: int = 1,
+    deadline: float = DEFAULT_DEADLINE_S,
+) -> AsyncIterator[Fleet]:
+    """Become the primary of all `switches`, until the context is left.
+
+    Raises what `fleet_of` raises, and what `Session.open` raises, for the first switch that fails.
+    """
+    async with fleet_of(switches, artefacts, election_id=election_id, deadline=deadline) as fleet:
+        await fleet.open()
+        yield fleet

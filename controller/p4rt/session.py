@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import grpc
 from finsy import P4ClientError
@@ -49,6 +49,7 @@ CHANNEL_OPTIONS = (
 )
 
 _Reply = TypeVar("_Reply")
+Stream: TypeAlias = "grpc.aio.StreamStreamCall[p4r.StreamMessageRequest, p4r.StreamMessageResponse]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,34 +85,68 @@ class Session:
         self._schema = schema
         self._election_id = election_id
         self._deadline = deadline
-        self._stream: (
-            grpc.aio.StreamStreamCall[p4r.StreamMessageRequest, p4r.StreamMessageResponse] | None
-        ) = None
+        self._stream: Stream | None = None
         self._listener: asyncio.Task[None] | None = None
         self._lost: SwitchError | None = None
+        self._primary = 0
+        self._changed = asyncio.Event()
 
     @property
     def name(self) -> str:
         """The switch's name."""
         return self.where.name
 
-    async def open(self) -> None:
-        """Become the primary of the switch.
+    @property
+    def trouble(self) -> SwitchError | None:
+        """Why this session may not write now: not the primary, or the switch is lost."""
+        if self._stream is None:
+            return SwitchUnreachableError(self.name, "the session is closed")
+        return self._lost
+
+    async def open(self, *, standby: bool = False) -> None:
+        """Become the primary of the switch; or, with `standby`, wait behind one.
 
         Raises SwitchUnreachableError, DeadlineExceededError, NotPrimaryError (another controller
-        has a higher or the same election id) or RequestRefusedError (no such device, ...).
+        has a higher or the same election id, and this is no standby) or RequestRefusedError (no
+        such device, ...).
         """
+        await self.close()
+        self._lost = None
         self._stream = self._stub.StreamChannel()
-        bid = p4r.MasterArbitrationUpdate(
-            device_id=self.where.device_id, election_id=U128.encode(self._election_id)
-        )
         async with self._errors("arbitration", within=self._deadline):
-            await self._stream.write(p4r.StreamMessageRequest(arbitration=bid))
+            await self._bid(self._stream)
             answer = await self._next_arbitration()
-        if answer.status.code != rpc_code.OK:
+        self._note(answer)
+        if self._lost is not None and not standby:
             await self.close()
-            raise self._not_primary(U128.decode(answer.election_id))
+            raise self._lost
         self._listener = asyncio.create_task(self._listen())
+
+    async def promote(self, election_id: int) -> None:
+        """Bid with another election id on the open session, and wait until it is the primary.
+
+        A later `open` uses this id too. Raises as `open` does.
+        """
+        self._election_id = election_id
+        stream = self._stream
+        if stream is None or self._is_gone:
+            await self.open()
+            return
+        async with self._errors("arbitration", within=self._deadline):
+            await self._bid(stream)
+            # Until the switch answers, it may tell of others that come and go.
+            while self._lost is not None or self._primary != election_id:
+                if self._lost is not None and (self._primary > election_id or self._is_gone):
+                    raise self._lost
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def wait_for_trouble(self) -> SwitchError:
+        """Wait until this session may not write, and say why."""
+        while self.trouble is None:
+            self._changed.clear()
+            await self._changed.wait()
+        return self.trouble
 
     async def close(self) -> None:
         """End the stream, and with it the right to write. Does nothing when it is closed.
@@ -121,6 +156,7 @@ class Session:
         """
         stream, self._stream = self._stream, None
         listener, self._listener = self._listener, None
+        self._changed.set()
         if stream is None:
             return
         # A read that is cancelled ends the whole call at once, so the listener is left to read on.
@@ -262,13 +298,27 @@ class Session:
         try:
             async with self._errors("the session"):
                 while True:
-                    answer = await self._next_arbitration()
-                    if answer.status.code != rpc_code.OK:
-                        self._lost = self._not_primary(U128.decode(answer.election_id))
-                    else:
-                        self._lost = None
+                    self._note(await self._next_arbitration())
         except SwitchError as error:
             self._lost = error
+            self._changed.set()
+
+    @property
+    def _is_gone(self) -> bool:
+        """Whether the stream has ended, not just somebody else become primary."""
+        return self._lost is not None and not isinstance(self._lost, NotPrimaryError)
+
+    async def _bid(self, stream: Stream) -> None:
+        bid = p4r.MasterArbitrationUpdate(
+            device_id=self.where.device_id, election_id=U128.encode(self._election_id)
+        )
+        await stream.write(p4r.StreamMessageRequest(arbitration=bid))
+
+    def _note(self, answer: p4r.MasterArbitrationUpdate) -> None:
+        is_primary = answer.status.code == rpc_code.OK
+        self._primary = U128.decode(answer.election_id)
+        self._lost = None if is_primary else self._not_primary(self._primary)
+        self._changed.set()
 
     def _not_primary(self, other: int) -> NotPrimaryError:
         return NotPrimaryError(
