@@ -15,7 +15,6 @@ from softswitch.control import TableControl
 from softswitch.entries import (
     ActionCall,
     CounterData,
-    CrcConfig,
     Digest,
     Match,
     MeterConfig,
@@ -29,14 +28,13 @@ from softswitch.errors import (
     NotFound,
     OutOfRange,
 )
-from softswitch.hashes import CustomCrc, Toeplitz
 from softswitch.ir import Program
 from softswitch.loader import load_program
 from softswitch.meters import MeterArray
+from softswitch.parameters import Parameters
+from softswitch.queued import MAX_PASSES, Departure, QueuedPacket, dequeue, enqueue
 from softswitch.replication import ReplicationEngine
 from softswitch.state import State
-
-MAX_PASSES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def compile_json(json_bytes: bytes) -> Compiled:
     return known if known is not None else compile_program(load_program(json_bytes))
 
 
-class Device(ReplicationEngine):
+class Device(ReplicationEngine, Parameters):
     """A device; all errors are subclasses of `softswitch.errors.SoftswitchError`.
 
     `cpu_port`: the port of packet-ins and packet-outs. `queues`: priority queues a port; a
@@ -87,6 +85,10 @@ class Device(ReplicationEngine):
         if self._pipeline is None:
             raise FailedPrecondition(f"device {self.device_id} has no pipeline; push one first")
         return self._pipeline
+
+    @property
+    def _state(self) -> State:
+        return self._now.state
 
     @property
     def program(self) -> Program:
@@ -319,53 +321,6 @@ class Device(ReplicationEngine):
         number = list(self.program.registers).index(name)
         self._now.state.registers[number][index] = value
 
-    # --- hashes -----------------------------------------------------------------------------------
-
-    def set_crc(self, calculation: str, config: CrcConfig) -> None:
-        """Give a calculation with a custom CRC other parameters (``set_crc16_parameters`` there).
-
-        `program.calculations` lists the names. NotFound; InvalidArgument for another width.
-        """
-        found = self._now.state.hashes.get(calculation)
-        if not isinstance(found, CustomCrc):
-            raise NotFound(f"the program has no calculation '{calculation}' with a custom CRC")
-        if config.width != found.config.width:
-            raise InvalidArgument(f"calculation '{calculation}' is {found.config.width} bits wide")
-        if max(config.polynomial, config.initial, config.final_xor) >> config.width:
-            raise InvalidArgument(f"calculation '{calculation}': a parameter is too wide")
-        found.configure(config)
-
-    def set_toeplitz_key(self, calculation: str, key: bytes) -> None:
-        """Set the key of a Toeplitz hash: a multiple of 4 bytes, the first for the first bits."""
-        found = self._now.state.hashes.get(calculation)
-        if not isinstance(found, Toeplitz):
-            raise NotFound(f"the program has no calculation '{calculation}' with a Toeplitz hash")
-        if not key or len(key) % 4:
-            raise InvalidArgument(f"calculation '{calculation}': a key of 4, 8, 12, ... bytes")
-        found.configure(key)
-
-    # --- parser value sets ----------------------------------------------------------------------
-
-    def set_value_set(self, name: str, members: frozenset[int]) -> None:
-        """Replace the members of a parser value set, in one step.
-
-        A member of a set of several fields joins them, the first in the highest bits.
-        """
-        if name not in self.program.value_sets:
-            raise NotFound(f"the program has no parser value set '{name}'")
-        number = list(self.program.value_sets).index(name)
-        width = self.program.value_sets[name].width
-        for member in members:
-            if not 0 <= member < 1 << width:
-                raise InvalidArgument(f"value set '{name}': {member} does not fit in {width} bits")
-        self._now.state.value_sets[number] = members
-
-    def value_set(self, name: str) -> frozenset[int]:
-        """The members of a parser value set."""
-        if name not in self.program.value_sets:
-            raise NotFound(f"the program has no parser value set '{name}'")
-        return self._now.state.value_sets[list(self.program.value_sets).index(name)]
-
     # --- packets --------------------------------------------------------------------------------
 
     def process(self, port: int, data: bytes, now_us: int = 0) -> list[tuple[int, bytes]]:
@@ -391,3 +346,27 @@ class Device(ReplicationEngine):
                 passes += 1
             state.later.clear()
         return out
+
+    def enqueue(self, port: int, data: bytes, now_us: int = 0) -> list[QueuedPacket]:
+        """The first of two steps: run ingress and replication; the copies, to be queued in order.
+
+        Each tells its `port` and `priority`, the queue that it belongs to (0 up to `queues` - 1,
+        the largest is served first). A program that sets no priority puts all into queue 0. Run
+        them on with `dequeue`, in any order; do not mix with packets of `process` under way.
+        """
+        pipeline = self._pipeline
+        if pipeline is None:
+            return []
+        return enqueue(pipeline.compiled.queued_ingress, pipeline.state, port, data, now_us)
+
+    @staticmethod
+    def dequeue(
+        packet: QueuedPacket, now_us: int = 0, enq_qdepth: int = 0, deq_qdepth: int = 0
+    ) -> Departure:
+        """The second step: run egress; the frame that leaves, and copies that are to be queued.
+
+        `now_us`: when the packet leaves its queue; `enq_qdepth`, `deq_qdepth`: packets in its
+        queue (without itself) as it came and as it leaves, for the program's queue metadata. It
+        runs on the pipeline that it was enqueued under.
+        """
+        return dequeue(packet, now_us, enq_qdepth, deq_qdepth)

@@ -73,6 +73,11 @@ class State:
         self.meters = tuple(MeterArray(m.size, m.unit == "bytes") for m in program.meters.values())
         self.value_sets: list[frozenset[int]] = [frozenset() for _ in program.value_sets]
         self.later: deque[Job] = deque()
+        # of a packet that is run in two steps: its passes so far, and how it waited (see
+        # `softswitch.codegen.queueing`)
+        self.passes = 0
+        self.waited: tuple[int, int, int, int, int] | None = None
+        self.without_queue = 0
         self.on_digest: Callable[[Digest], None] | None = None
         for table in program.tables.values():
             self._add_const_entries(table)
@@ -97,6 +102,21 @@ class State:
         if self.on_digest is not None:
             listed = self.program.learn_lists[list_id]
             self.on_digest(Digest(listed.name, members, listed.widths))
+
+    def no_queue(self, priority: int) -> None:
+        """A packet is dropped as it has a priority without a queue; the 1st, 10th, ... is logged.
+
+        bmv2 logs each; at line rate the log would be all that the switch does.
+        """
+        self.without_queue += 1
+        if 10 ** (len(str(self.without_queue)) - 1) == self.without_queue:
+            LOG.error(
+                "Priority out of range, dropping packet: it has priority %d, a port has queues "
+                "0..%d (%d dropped so far); --priority-queues sets how many",
+                priority,
+                self.queues - 1,
+                self.without_queue,
+            )
 
     def failed(self, kind: str, where: str) -> None:
         """Called by generated code when an assert or assume does not hold."""

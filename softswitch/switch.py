@@ -17,6 +17,7 @@ from softswitch.entries import (
     TernaryMatch,
 )
 from softswitch.errors import InvalidArgument, InvalidPipeline, NotFound
+from softswitch.queued import Departure, QueuedPacket
 
 MatchValue = int | tuple[int, int]
 
@@ -32,12 +33,12 @@ class Switch:
         self.device = device
 
     @classmethod
-    def load(cls, source: str | Path | bytes, device_id: int = 0) -> "Switch":
+    def load(cls, source: str | Path | bytes, device_id: int = 0, queues: int = 1) -> "Switch":
         """A switch that runs p4c's bmv2 JSON: a path, or the JSON itself as text or bytes.
 
-        InvalidPipeline or UnsupportedConstruct if it cannot run.
+        `queues`: priority queues a port. InvalidPipeline or UnsupportedConstruct if it cannot run.
         """
-        device = Device(device_id)
+        device = Device(device_id, queues=queues)
         device.load_pipeline(_json(source))
         return cls(device)
 
@@ -160,6 +161,16 @@ class Switch:
     def process(self, port: int, data: bytes, now_us: int = 0) -> list[tuple[int, bytes]]:
         """Run one packet: [(port, bytes), ...] in order of leaving."""
         return self.device.process(port, data, now_us)
+
+    def enqueue(self, port: int, data: bytes, now_us: int = 0) -> list[QueuedPacket]:
+        """Run one packet up to its queues; see `Device.enqueue`."""
+        return self.device.enqueue(port, data, now_us)
+
+    def dequeue(
+        self, packet: QueuedPacket, now_us: int = 0, enq_qdepth: int = 0, deq_qdepth: int = 0
+    ) -> Departure:
+        """Run a packet on that has left its queue; see `Device.dequeue`."""
+        return self.device.dequeue(packet, now_us, enq_qdepth, deq_qdepth)
 
 
 def _json(source: str | Path | bytes) -> bytes:

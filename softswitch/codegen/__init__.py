@@ -5,22 +5,29 @@ from dataclasses import dataclass
 from random import getrandbits, randint
 from threading import Lock
 from types import CodeType
+from typing import Any
 
 from softswitch import ir
 from softswitch.codegen.module import generate
 from softswitch.errors import UnsupportedConstruct
 from softswitch.hashes import crc16, crc32, crc_ccitt, identity, xor16, xor32
+from softswitch.queued import holder
 
 Packets = list[tuple[int, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A program ready to run: its source, and the function that takes a packet in."""
+    """A program ready to run: its source, and the function that takes a packet in.
+
+    `ingress` runs a packet to its end. `queued_ingress` stops where copies are queued, and gives a
+    `softswitch.queued.QueuedPacket` for each.
+    """
 
     program: ir.Program
     source: str
     ingress: Callable[..., None]
+    queued_ingress: Callable[..., None]
 
 
 _compiled: dict[str, Compiled] = {}
@@ -47,13 +54,21 @@ def find_compiled(digest: str) -> Compiled | None:
 
 
 def _compile(program: ir.Program) -> Compiled:
-    source = generate(program)
+    generated = generate(program)
     try:
-        code: CodeType = compile(source, f"<p4 {program.digest[:12]}>", "exec")
+        code = compile(generated.source, f"<p4 {program.digest[:12]}>", "exec")
     except (SyntaxError, RecursionError, MemoryError) as error:
         where = f"pipelines of program {program.digest[:12]}"
         raise UnsupportedConstruct(f"control flow too deep for Python ({error})", where) from error
-    space: dict[str, object] = {
+    direct, split = _functions(code), _functions(code)
+    direct["send"] = direct["egress"]
+    split["send"] = holder(split["egress"], generated.priority_at)
+    return Compiled(program, generated.source, direct["ingress"], split["ingress"])
+
+
+def _functions(code: CodeType) -> dict[str, Callable[..., None]]:
+    """Run a module's source: its functions, and those that they call."""
+    space: dict[str, Any] = {
         "from_bytes": int.from_bytes,
         "randint": randint,
         "getrandbits": getrandbits,
@@ -65,6 +80,4 @@ def _compile(program: ir.Program) -> Compiled:
         "xor32": xor32,
     }
     exec(code, space)
-    ingress = space["ingress"]
-    assert callable(ingress)
-    return Compiled(program, source, ingress)
+    return space

@@ -1,20 +1,24 @@
 """A whole program -> the source of two functions, `ingress` and `egress`.
 
 ``ingress(S, out, port, data, now, mode, kept)`` parses a packet, runs the ingress control, and
-calls ``egress`` for every copy. `mode` is v1model's instance_type of the pass: 0 as received, 1 a
-clone of ingress (parsed, then straight to egress), 4 recirculated, 6 resubmitted; `kept` is the
-metadata that survives, for a clone a pair (targets, metadata).
+calls ``send`` for every copy: ``egress``, or what queues its arguments (`softswitch.queued`).
+`mode` is v1model's instance_type of the pass: 0 as received, 1 a clone of ingress (parsed, then
+straight to ``send``), 4 recirculated, 6 resubmitted; `kept` is the metadata that survives, for a
+clone a pair (targets, metadata).
 
 ``egress(S, out, port, now, q, rid, itype, cutoff, n, plen, data, o, ...)`` runs one copy; what
 follows `o` are the state variables that it uses. It appends (port, bytes) to `out`; packets for
 another pass go to ``S.later``.
 """
 
+from dataclasses import dataclass
+
 from softswitch import ir
 from softswitch.codegen.calculations import Calculations
 from softswitch.codegen.controls import ControlCode
 from softswitch.codegen.layout import Layout
 from softswitch.codegen.parser import ParserCode
+from softswitch.codegen.queueing import priority, write_check, write_metadata
 from softswitch.codegen.statements import DROP_PORT
 from softswitch.codegen.writer import Writer
 from softswitch.ir import walk
@@ -22,6 +26,14 @@ from softswitch.ir import walk
 _INGRESS = "S, out, port, data, now, mode, kept"
 _EGRESS = "S, out, port, now, q, rid, itype, cutoff, n, plen, data, o"
 _TIMESTAMP = (1 << 48) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Source, and where the arguments of ``egress`` have the priority (None: always 0)."""
+
+    source: str
+    priority_at: int | None
 
 
 class ModuleCode:
@@ -33,10 +45,12 @@ class ModuleCode:
         self.kept = self._kept()
         self.state = self._state()
 
-    def source(self) -> str:
+    def generated(self) -> Generated:
         """Both functions."""
         egress, live = self._egress()
-        return self._ingress(live) + "\n\n" + egress
+        local = priority(self.layout)
+        at = None if local is None else _EGRESS.count(",") + 1 + live.index(local)
+        return Generated(self._ingress(live) + "\n\n" + egress, at)
 
     def _kept(self) -> list[ir.FieldRef]:
         fields: dict[ir.FieldRef, None] = {}
@@ -101,14 +115,12 @@ class ModuleCode:
             for name in ("egress_port", "egress_spec", "egress_rid", "instance_type")
         } | {self.layout.standard("packet_length")}
         live = sorted((body.names() & self.state) - {p for p in preset if p})
-        clone_later = f"egress, ({', '.join(live)})"
         text = body.text().replace("@LIVE@", "".join(f", {self._reset(n)}" for n in live))
         out = Writer()
         with out.block(f"def egress({', '.join([_EGRESS, *live])}):"):
             self._references(out, text)
             for line in text.splitlines()[1:]:
                 out.line(line[1:])
-        del clone_later
         return out.text(), live
 
     def _reset(self, name: str) -> str:
@@ -132,13 +144,13 @@ class ModuleCode:
             out.line(f"{local} = {value}")
 
     def _egress_body(self, out: Writer) -> None:
+        write_check(self.layout, out)
         self._set(out, "egress_port", "q")
         self._set(out, "egress_rid", "rid")
         self._set(out, "instance_type", "itype")
         self._set(out, "packet_length", "plen")
         self._set(out, "egress_global_timestamp", f"now & {_TIMESTAMP}")
-        for queue in ("deq_timedelta", "deq_qdepth", "qid"):
-            self._set(out, queue, "0")
+        write_metadata(self.layout, out)
         drops = self._uses(self.program.egress, ir.MarkToDrop) or self._writes_spec()
         clones = self._uses(self.program.egress, ir.Clone)
         again = self._uses(self.program.egress, ir.Recirculate)
@@ -177,7 +189,7 @@ class ModuleCode:
                     out.line(f"k_{self.layout.field(ref)} = {name}")
                 with out.block("for q2, rid2 in session[0]:"):
                     out.line(
-                        "S.later.append((egress, (S, out, port, now, q2, rid2, 2, session[1],"
+                        "S.later.append((send, (S, out, port, now, q2, rid2, 2, session[1],"
                         " n, plen, data, o@LIVE@)))"
                     )
 
@@ -326,7 +338,7 @@ class ModuleCode:
             values["plen"],
             "data, o",
         ]
-        return f"egress({', '.join([*fixed, *live])})"
+        return f"send({', '.join([*fixed, *live])})"
 
     def _call_for_clone(self, out: Writer, live: list[str], clones: bool) -> None:
         if not clones:
@@ -363,21 +375,14 @@ class ModuleCode:
                     f"S.later.append((ingress, (S, out, port, data, now, 6, {self._kept_tuple()})))"
                 )
                 out.line("return")
-        priority = program.standard.get("priority")
-        if priority is not None and priority in layout.written:
-            test = f"{layout.field(priority)} >= S.queues"
-        else:
-            test = ""
         group = layout.standard("mcast_grp")
         if group is not None:
             with out.block(f"if {group}:"):
-                if test:
-                    out.line(f"if {test}: return")
                 with out.block(f"for q, rid in S.groups.get({group}, ()):"):
                     out.line(self._call(live, rid="rid", itype="5", cutoff=cutoff))
                 out.line("return")
         out.line(f"q = {layout.standard('egress_spec')}")
-        out.line(f"if q == {DROP_PORT}{f' or {test}' if test else ''}: return")
+        out.line(f"if q == {DROP_PORT}: return")
         rid = layout.standard("egress_rid")
         out.line(self._call(live, cutoff=cutoff, rid=rid or "0"))
 
@@ -391,6 +396,6 @@ class ModuleCode:
                 out.line(f"S.digest({listed.id}, ({''.join(values)}))")
 
 
-def generate(program: ir.Program) -> str:
-    """Python source of a program; see the module's docstring for the functions in it."""
-    return ModuleCode(program).source()
+def generate(program: ir.Program) -> Generated:
+    """The code of a program; see the module's docstring for the functions in it."""
+    return ModuleCode(program).generated()

@@ -10,9 +10,9 @@ PROGRAMS = Path(__file__).parents[2] / "programs"
 SHIPPED = Path(__file__).parents[3] / "p4src" / "build" / "bluetree.json"
 
 
-def load(name: str) -> Switch:
+def load(name: str, queues: int = 1) -> Switch:
     """A switch that runs one of the test programs."""
-    return Switch.load(PROGRAMS / f"{name}.json")
+    return Switch.load(PROGRAMS / f"{name}.json", queues=queues)
 
 
 def document(name: str) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from softswitch.device import MAX_PASSES, Device
+from softswitch.device import Device
 from softswitch.entries import CloneSession, Replica
 from softswitch.errors import AlreadyExists, InvalidArgument, NotFound
+from softswitch.queued import MAX_PASSES
 from softswitch.switch import Switch
 from tests.unit.softswitch.programs import PROGRAMS, load
 
