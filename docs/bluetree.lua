@@ -13,6 +13,7 @@ local EPOCH_OFFSET = 8
 local CHUNK_OFFSET = 12
 local SOURCE_OFFSET = 6
 local WEIGHT_OFFSET = 16
+local EXPONENT_OFFSET = 18
 
 local kinds = {
   [1] = "CONTRIBUTE",
@@ -29,7 +30,8 @@ local header = {
   {offset = 6, bytes = 2, proto = ProtoField.uint16("bluetree.source", "Source", base.DEC, nil, nil, "Worker or blue switch that speaks")},
   {offset = 8, bytes = 4, proto = ProtoField.uint32("bluetree.epoch", "Epoch", base.DEC, nil, nil, "Generation of the allocation")},
   {offset = 12, bytes = 4, proto = ProtoField.uint32("bluetree.chunk", "Chunk", base.DEC, nil, nil, "Place in the tensor")},
-  {offset = 16, bytes = 4, proto = ProtoField.uint32("bluetree.weight", "Weight", base.DEC, nil, nil, "Workers summed in the message")},
+  {offset = 16, bytes = 2, proto = ProtoField.uint16("bluetree.weight", "Weight", base.DEC, nil, nil, "Workers summed in the message")},
+  {offset = 18, bytes = 2, proto = ProtoField.uint16("bluetree.exponent", "Exponent", base.DEC, nil, nil, "Largest exponent that one of them asks for")},
 }
 
 local flag_fields = {
@@ -72,10 +74,11 @@ function bluetree.dissector(buffer, pinfo, tree)
       values:add(lane_field, range):prepend_text("[" .. lane .. "] ")
     end
   end
-  pinfo.cols.info = string.format("%s job %d epoch %d chunk %d source %d weight %d",
+  pinfo.cols.info = string.format("%s job %d epoch %d chunk %d source %d weight %d exponent %d",
     kinds[kind] or ("kind " .. kind), buffer(JOB_OFFSET, 2):uint(),
     buffer(EPOCH_OFFSET, 4):uint(), buffer(CHUNK_OFFSET, 4):uint(),
-    buffer(SOURCE_OFFSET, 2):uint(), buffer(WEIGHT_OFFSET, 4):uint())
+    buffer(SOURCE_OFFSET, 2):uint(), buffer(WEIGHT_OFFSET, 2):uint(),
+    buffer(EXPONENT_OFFSET, 2):uint())
   return buffer:len()
 end
 

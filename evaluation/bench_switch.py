@@ -22,6 +22,7 @@ from pathlib import Path
 from time import process_time
 from types import FrameType
 
+from p4src.constants import AGG_VERSION
 from softswitch import Switch
 
 PROGRAM = Path(__file__).parent.parent / "p4src" / "build" / "bluetree.json"
@@ -63,9 +64,9 @@ def ipv4(protocol: int, destination: bytes, payload: bytes) -> bytes:
 
 
 def message(kind: int, source: int, chunk: int, destination: bytes = b"\n\0\0\2") -> bytes:
-    """A message of job 1, epoch 1, with 32 lanes of small values."""
+    """A message of job 1, epoch 1, with 32 lanes of small values and an exponent."""
     lanes = struct.pack(">32i", *range(-16, 16))
-    head = struct.pack(">BBBBHHIII", 1, kind, 0, 32, 1, source, 1, chunk, 1)
+    head = struct.pack(">BBBBHHIIHH", AGG_VERSION, kind, 0, 32, 1, source, 1, chunk, 1, source)
     udp = struct.pack(">HHHH", 40000, 9590, 8 + len(head) + len(lanes), 0)
     return ipv4(17, destination, udp + head + lanes)
 

@@ -13,7 +13,7 @@ in any order and number.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from traffic.message import (
     DESTINATION_SOURCE,
     LANE_MAX,
     LANE_MIN,
+    MAX_WORKERS,
     Flow,
     FrameEncoder,
     Message,
@@ -91,6 +92,11 @@ class DestinationConfig:
                 raise ConfigError(f"destination of job {self.job}: {name} is {value}")
         if not self.workers:
             raise ConfigError(f"destination of job {self.job}: no worker to wait for")
+        if len(self.workers) > MAX_WORKERS:
+            raise ConfigError(
+                f"destination of job {self.job}: {len(self.workers)} workers: "
+                f"a weight counts at most {MAX_WORKERS}"
+            )
         _check_laminar(self.job, self.sources, len(self.workers))
 
 
@@ -143,6 +149,7 @@ class Destination:
         self._complete_count = 0
         self._answered_at: dict[int, int] = {}
         self._sums = np.zeros((config.chunks, config.lanes), dtype=np.int32)
+        self._exponents = np.zeros(config.chunks, dtype=np.uint16)
         self._overflowed: set[int] = set()
         self._frames: Counter[str] = Counter()
         self._marks: Counter[Flag] = Counter()
@@ -182,6 +189,11 @@ class Destination:
     def sums(self) -> NDArray[np.int32]:
         """Sums [chunks, lanes], zero where not complete, modulo 2**32 where overflowed."""
         return self._sums
+
+    @property
+    def exponents(self) -> NDArray[np.uint16]:
+        """Largest exponent of each chunk over the workers [chunks], 0 where not complete."""
+        return self._exponents
 
     @property
     def overflowed(self) -> frozenset[int]:
@@ -318,7 +330,7 @@ class Destination:
         self._complete(chunk, gathering.kept.values())
         return Verdict.COMPLETING
 
-    def _complete(self, chunk: int, messages: Iterable[Message]) -> None:
+    def _complete(self, chunk: int, messages: Collection[Message]) -> None:
         parts = np.frombuffer(b"".join(message.lanes for message in messages), dtype=">i4")
         total = parts.reshape(-1, self.config.lanes).sum(axis=0, dtype=np.int64)
         fits = total.min(initial=0) >= LANE_MIN and total.max(initial=0) <= LANE_MAX
@@ -326,6 +338,7 @@ class Destination:
             self._overflowed.add(chunk)
         # astype of a number out of range keeps the low 32 bits, as a switch does.
         self._sums[chunk] = total.astype(np.int32)
+        self._exponents[chunk] = max(message.exponent for message in messages)
         self._is_complete[chunk] = 1
         self._complete_count += 1
         del self._gathering[chunk]
@@ -348,6 +361,7 @@ class Destination:
                 config.first_chunk + chunk,
                 len(config.workers),
                 self._sums[chunk].astype(">i4").tobytes() if with_sum else b"",
+                int(self._exponents[chunk]),
             )
         )
 

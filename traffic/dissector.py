@@ -43,10 +43,11 @@ function bluetree.dissector(buffer, pinfo, tree)
       values:add(lane_field, range):prepend_text("[" .. lane .. "] ")
     end
   end
-  pinfo.cols.info = string.format("%s job %d epoch %d chunk %d source %d weight %d",
+  pinfo.cols.info = string.format("%s job %d epoch %d chunk %d source %d weight %d exponent %d",
     kinds[kind] or ("kind " .. kind), buffer(JOB_OFFSET, 2):uint(),
     buffer(EPOCH_OFFSET, 4):uint(), buffer(CHUNK_OFFSET, 4):uint(),
-    buffer(SOURCE_OFFSET, 2):uint(), buffer(WEIGHT_OFFSET, 4):uint())
+    buffer(SOURCE_OFFSET, 2):uint(), buffer(WEIGHT_OFFSET, 2):uint(),
+    buffer(EXPONENT_OFFSET, 2):uint())
   return buffer:len()
 end
 
@@ -65,7 +66,7 @@ def generate() -> str:
     ]
     lines += [
         f"local {name.upper()}_OFFSET = {offsets[name]}"
-        for name in ("kind", "flags", "job", "epoch", "chunk", "source", "weight")
+        for name in ("kind", "flags", "job", "epoch", "chunk", "source", "weight", "exponent")
     ]
     lines += ["", "local kinds = {"]
     lines += [f'  [{kind.value}] = "{kind.name}",' for kind in Kind]

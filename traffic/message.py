@@ -34,7 +34,8 @@ HEADER: tuple[HeaderField, ...] = (
     HeaderField("source", 16, "Worker or blue switch that speaks"),
     HeaderField("epoch", 32, "Generation of the allocation"),
     HeaderField("chunk", 32, "Place in the tensor"),
-    HeaderField("weight", 32, "Workers summed in the message"),
+    HeaderField("weight", 16, "Workers summed in the message"),
+    HeaderField("exponent", 16, "Largest exponent that one of them asks for"),
 )
 
 _CODES = {8: "B", 16: "H", 32: "I"}
@@ -60,13 +61,19 @@ _NO_CHECKSUM = b"\x00\x00"
 # A ones' complement sum of 16-bit words is the number they spell, modulo this.
 _ONES = 0xFFFF
 
+MAX_WORKERS = 0xFFFF
+"""Workers in one message at most: what `weight` can count."""
+
 DESTINATION_SOURCE = 0xFFFF
 """Source of results and acknowledgements: no worker or switch has it, as 0 is never valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One aggregation message. `lanes` holds big-endian int32 values, empty for an `ACK`."""
+    """One aggregation message. `lanes` holds big-endian int32 values, empty for an `ACK`.
+
+    `exponent` is kept as the maximum over the summed workers; 0 asks for none.
+    """
 
     kind: int
     flags: int
@@ -76,6 +83,7 @@ class Message:
     chunk: int
     weight: int
     lanes: bytes = b""
+    exponent: int = 0
 
     @property
     def values(self) -> tuple[int, ...]:
@@ -118,6 +126,7 @@ def encode_message(message: Message, lanes: int = LANES) -> bytes:
             message.epoch,
             message.chunk,
             message.weight,
+            message.exponent,
         )
     except struct.error:
         raise _misfit(message, lanes) from None
@@ -144,8 +153,8 @@ def decode_message(payload: bytes, lanes: int = LANES) -> Message:
         raise DecodeError(
             Refusal.TRUNCATED, f"{len(payload)} bytes of a {HEADER_BYTES}-byte header"
         )
-    version, kind, flags, lane_count, job, source, epoch, chunk, weight = _HEADER.unpack_from(
-        payload
+    version, kind, flags, lane_count, job, source, epoch, chunk, weight, exponent = (
+        _HEADER.unpack_from(payload)
     )
     if version != AGG_VERSION:
         raise DecodeError(Refusal.BAD_VERSION, f"version {version}, not {AGG_VERSION}")
@@ -158,7 +167,8 @@ def decode_message(payload: bytes, lanes: int = LANES) -> Message:
         raise DecodeError(Refusal.BAD_LENGTH, f"a payload of {len(payload)} bytes, not {length}")
     if not (job and source and epoch):
         raise DecodeError(Refusal.ZERO_ID, f"job {job}, source {source}, epoch {epoch}")
-    return Message(kind, flags, job, source, epoch, chunk, weight, payload[HEADER_BYTES:])
+    lanes_bytes = payload[HEADER_BYTES:]
+    return Message(kind, flags, job, source, epoch, chunk, weight, lanes_bytes, exponent)
 
 
 def mac_bytes(mac: str) -> bytes:

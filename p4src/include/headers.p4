@@ -13,7 +13,10 @@ typedef bit<16> job_t;
 typedef bit<16> source_t;
 typedef bit<32> epoch_t;
 typedef bit<32> chunk_t;
-typedef bit<32> weight_t;
+/* Source ids are 16 bits wide, so no more workers than that can be in a message. */
+typedef bit<16> weight_t;
+/* Exponents compare as unsigned numbers; 0 asks for none. */
+typedef bit<16> exponent_t;
 typedef bit<32> slot_t;
 
 /* Newer allocations, and newer chunks of one allocation, compare greater. */
@@ -26,7 +29,7 @@ typedef bit<LANES_BITS> lanes_t;
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8>  PROTOCOL_UDP   = 17;
 const bit<16> AGG_UDP_PORT   = 9590;
-const bit<8>  AGG_VERSION    = 1;
+const bit<8>  AGG_VERSION    = 2;
 /* 224.0.0.0/4 */
 const bit<4>  IPV4_MULTICAST = 0xE;
 
@@ -76,15 +79,16 @@ header udp_h {
 }
 
 header agg_h {
-    bit<8>   version;
-    bit<8>   kind;
-    bit<8>   flags;
-    bit<8>   lane_count;
-    job_t    job;
-    source_t source;
-    epoch_t  epoch;
-    chunk_t  chunk;
-    weight_t weight;
+    bit<8>     version;
+    bit<8>     kind;
+    bit<8>     flags;
+    bit<8>     lane_count;
+    job_t      job;
+    source_t   source;
+    epoch_t    epoch;
+    chunk_t    chunk;
+    weight_t   weight;
+    exponent_t exponent;
 }
 
 header lanes_h {

@@ -52,6 +52,7 @@ def contribution(
     epoch: int = 1,
     flags: int = 0,
     weight: int | None = None,
+    exponent: int = 0,
 ) -> bytes:
     """A source's contribution as it arrives at the switch, with the right UDP checksum."""
     message = Aggregation(
@@ -61,6 +62,7 @@ def contribution(
         chunk=chunk,
         flags=flags,
         weight=source.weight if weight is None else weight,
+        exponent=exponent,
     ) / Lanes(values=list(values))
     return bytes(
         Ether(src=mac_text(source.mac), dst=mac_text(SWITCH_MAC))
@@ -71,7 +73,13 @@ def contribution(
 
 
 def answer(
-    chunk: int, values: Sequence[int] | None, *, job: int = 1, dst: str = "", flags: int = 0
+    chunk: int,
+    values: Sequence[int] | None,
+    *,
+    job: int = 1,
+    dst: str = "",
+    flags: int = 0,
+    exponent: int = 0,
 ) -> bytes:
     """The destination's result, or its acknowledgement where `values` is None, to the group."""
     address = dst or group_ip(job)
@@ -82,6 +90,7 @@ def answer(
         chunk=chunk,
         flags=flags,
         weight=5,
+        exponent=exponent,
     )
     return bytes(
         Ether(
@@ -108,12 +117,16 @@ def to_parent(frame: bytes, **changes: int) -> tuple[int, bytes]:
 
 
 def sum_to_parent(
-    frame: bytes, job: Job, values: Sequence[int], flags: int = 0
+    frame: bytes, job: Job, values: Sequence[int], flags: int = 0, exponent: int = 0
 ) -> tuple[int, bytes]:
-    """The sum that leaves when `frame` arrives: the switch's own source, the whole weight."""
+    """The sum that leaves when `frame` arrives: the switch's own source, the whole weight.
+
+    `exponent` is the largest of the summed messages.
+    """
     packet = Ether(frame)
     packet[Lanes].values = list(values)
-    return to_parent(bytes(packet), source=OWN_SOURCE, weight=job.weight, flags=flags)
+    own = {"source": OWN_SOURCE, "weight": job.weight}
+    return to_parent(bytes(packet), **own, flags=flags, exponent=exponent)
 
 
 def fanned_out(frame: bytes, sources: Iterable[Source]) -> list[tuple[int, bytes]]:

@@ -59,6 +59,7 @@ def _contribution(rng: random.Random) -> tuple[int, bytes]:
         epoch=rng.choice((1,) * 9 + (2,)),
         chunk=rng.randrange(8),
         weight=rng.choice((1,) * 15 + (2,)),
+        exponent=rng.choice((0, 1, 255, 256, 65_535)),
     )
     return source.port, _frame(message, source.ip, DESTINATION_IP)
 

@@ -59,8 +59,9 @@ def frame(message: Message, dst_ip: str) -> bytes:
 def contribution(source: SourceSet, chunk: int, values: tuple[int, ...]) -> bytes:
     """What a source below the switch sends."""
     weight = len(source.ranks)
+    exponent = source.source + chunk
     message = Message(
-        Kind.CONTRIBUTE, 0, JOB, source.source, EPOCH, chunk, weight, pack_lanes(values)
+        Kind.CONTRIBUTE, 0, JOB, source.source, EPOCH, chunk, weight, pack_lanes(values), exponent
     )
     return frame(message, ip_text(NETWORK.destination.ip))
 
@@ -86,6 +87,7 @@ def test_contributions_go_up_as_placed(target: Target, blue: frozenset[int], v: 
             assert message.source == NETWORK.interval[v][0]
             assert message.weight == sum(len(source.ranks) for source in heard)
             assert message.values == summed(*vectors)
+            assert message.exponent == max(source.source for source in heard) + chunk
             n = len(heard)
             assert switch.outcomes() == {Outcome.ABSORBED: n - 1, Outcome.EMITTED: 1}
         else:
@@ -99,7 +101,15 @@ def test_contributions_go_up_as_placed(target: Target, blue: frozenset[int], v: 
 def test_results_come_down_to_every_worker(target: Target, v: int) -> None:
     switch = programmed(target, frozenset({0}), v)
     message = Message(
-        Kind.RESULT, 0, JOB, DESTINATION_SOURCE, EPOCH, 0, sum(TREE.load), pack_lanes(lanes(1))
+        Kind.RESULT,
+        0,
+        JOB,
+        DESTINATION_SOURCE,
+        EPOCH,
+        0,
+        sum(TREE.load),
+        pack_lanes(lanes(1)),
+        0x0102,
     )
     left = dict(target.exchange(NETWORK.parent_port[v], frame(message, group_ip(JOB))))
     assert switch.outcomes() == {Outcome.FANNED_OUT: 1}

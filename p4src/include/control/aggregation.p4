@@ -5,7 +5,7 @@
  * only.
  *
  * A slot holds one chunk while its sum grows: its tag (epoch, chunk), the set of sources in it, how
- * many workers they stand for, the sum. Slots clean themselves: a contribution with a newer tag
+ * many workers they stand for, the sum, and the largest exponent that any of them asks for. Slots clean themselves: a contribution with a newer tag
  * takes its slot over, so nothing ever needs to be reset from outside.
  *
  *   tag equal, source new, then all sources in   COMPLETED   the sum leaves for the parent
@@ -30,6 +30,7 @@ control Aggregation(inout headers_t hdr,
     register<tag_t>(SLOTS)        slot_tag;
     register<source_set_t>(SLOTS) slot_sources;
     register<weight_t>(SLOTS)     slot_weight;
+    register<exponent_t>(SLOTS)   slot_exponent;
     register<lanes_t>(SLOTS)      slot_lanes;
     register<bit<8>>(SLOTS)       slot_flags;
 
@@ -63,12 +64,14 @@ control Aggregation(inout headers_t hdr,
         tag_t        stored_tag;
         source_set_t sources;
         weight_t     weight;
+        exponent_t   exponent;
         lanes_t      lanes;
         bit<8>       flags;
 
         slot_tag.read(stored_tag, meta.slot);
         slot_sources.read(sources, meta.slot);
         slot_weight.read(weight, meta.slot);
+        slot_exponent.read(exponent, meta.slot);
         slot_lanes.read(lanes, meta.slot);
         slot_flags.read(flags, meta.slot);
 
@@ -76,6 +79,7 @@ control Aggregation(inout headers_t hdr,
         bool newer = tag > stored_tag;
         sources = newer ? 0 : sources;
         weight = newer ? 0 : weight;
+        exponent = newer ? 0 : exponent;
         lanes = newer ? 0 : lanes;
         flags = newer ? 0 : flags;
         bool joins = !late && (sources & meta.source_bit) == 0;
@@ -92,10 +96,12 @@ control Aggregation(inout headers_t hdr,
                       | (overflowed != 0 ? FLAG_OVERFLOW : 0);
         sources = joins ? sources | meta.source_bit : sources;
         weight = joins ? weight + hdr.agg.weight : weight;
+        exponent = joins && hdr.agg.exponent > exponent ? hdr.agg.exponent : exponent;
 
         slot_tag.write(meta.slot, newer ? tag : stored_tag);
         slot_sources.write(meta.slot, sources);
         slot_weight.write(meta.slot, weight);
+        slot_exponent.write(meta.slot, exponent);
         slot_lanes.write(meta.slot, sum);
         slot_flags.write(meta.slot, flags);
 
@@ -107,6 +113,7 @@ control Aggregation(inout headers_t hdr,
         /* What leaves, if anything does: a late message as it came, else the slot. */
         hdr.lanes.word = late ? hdr.lanes.word : sum;
         hdr.agg.weight = late ? hdr.agg.weight : weight;
+        hdr.agg.exponent = late ? hdr.agg.exponent : exponent;
         hdr.agg.source = late ? hdr.agg.source : meta.own_source;
         hdr.agg.flags = late ? hdr.agg.flags | FLAG_LATE
                              : flags | (joins ? 0 : FLAG_RESENT);

@@ -41,6 +41,7 @@ def test_any_order_and_repetition_gives_the_sum_when_and_only_when_all_are_cover
     workers = max(max(ranks) for ranks in sets) + 1
     values = whole_numbers(workers, 1, seed=data.draw(st.integers(0, 99)))[:, 0]
     dest = destination(sets, workers, chunks=1)
+    exponents = data.draw(st.lists(st.integers(0, 2**16 - 1), min_size=workers, max_size=workers))
     expected = values.sum(axis=0, dtype=np.int64)
     covered: set[int] = set()
     order = data.draw(st.lists(st.integers(1, len(sets)), max_size=4 * len(sets)))
@@ -48,7 +49,9 @@ def test_any_order_and_repetition_gives_the_sum_when_and_only_when_all_are_cover
         ranks = sets[source - 1]
         was_complete = dest.done
         lanes = values[sorted(ranks)].sum(axis=0, dtype=np.int64).tolist()
-        frames = dest.receive(contribution(source, lanes, weight=len(ranks)), now)
+        largest = max(exponents[rank] for rank in ranks)
+        frame = contribution(source, lanes, weight=len(ranks), exponent=largest)
+        frames = dest.receive(frame, now)
         covered |= ranks
         assert dest.done == (len(covered) == workers)
         assert dest.missing(0) == tuple(r for r in range(workers) if r not in covered)
@@ -59,8 +62,10 @@ def test_any_order_and_repetition_gives_the_sum_when_and_only_when_all_are_cover
             assert answer.weight == workers
             assert answer.flags == (Flag.RESENT if was_complete else 0)
             assert list(answer.values) == expected.tolist()
+            assert answer.exponent == max(exponents)
     assert dest.done
     assert (dest.sums[0] == expected).all()
+    assert dest.exponents.tolist() == [max(exponents)]
     assert sum(dest.stats.frames.values()) == len(order) + workers
 
 
@@ -75,8 +80,9 @@ def test_an_answer_is_multicast_to_the_group() -> None:
 
 def test_reduce_is_acknowledged_without_lanes() -> None:
     dest = destination([frozenset({0})], 1, op=Op.REDUCE)
-    answer = decode_frame(dest.receive(contribution(1, ONES), 0)[0])
+    answer = decode_frame(dest.receive(contribution(1, ONES, exponent=9), 0)[0])
     assert (answer.kind, answer.lanes, answer.weight) == (Kind.ACK, b"", 1)
+    assert answer.exponent == 9
 
 
 def test_a_larger_source_replaces_the_smaller_ones_within_it() -> None:

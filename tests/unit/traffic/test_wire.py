@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
+from p4src.constants import AGG_VERSION
 from traffic.errors import ConfigError, DecodeError, EncodeError, Refusal
 from traffic.message import (
     HEADER,
@@ -47,8 +48,9 @@ def messages(draw: st.DrawFn) -> Message:
         source=draw(st.integers(1, 2**16 - 1)),
         epoch=draw(st.integers(1, 2**32 - 1)),
         chunk=draw(st.integers(0, 2**32 - 1)),
-        weight=draw(st.integers(0, 2**32 - 1)),
+        weight=draw(st.integers(0, 2**16 - 1)),
         lanes=lanes,
+        exponent=draw(st.integers(0, 2**16 - 1)),
     )
 
 
@@ -62,7 +64,7 @@ def test_round_trip(message: Message) -> None:
 def test_scapy_reads_what_the_fast_path_writes(message: Message) -> None:
     packet = Ether(encode_frame(FLOW, message))
     header = packet[Aggregation]
-    for field in ("kind", "flags", "job", "source", "epoch", "chunk", "weight"):
+    for field in ("kind", "flags", "job", "source", "epoch", "chunk", "weight", "exponent"):
         assert int(getattr(header, field)) == getattr(message, field)
     assert header.lane_count == LANES
     if message.kind == Kind.ACK:
@@ -81,6 +83,7 @@ def test_both_build_the_same_bytes_and_checksums(message: Message) -> None:
         epoch=message.epoch,
         chunk=message.chunk,
         weight=message.weight,
+        exponent=message.exponent,
     )
     payload = header / Lanes(values=list(message.values)) if message.lanes else header
     packet = (
@@ -126,7 +129,7 @@ def test_a_harmed_byte_is_noticed_or_harmless(message: Message, data: st.DataObj
 
 def valid_payload(**changes: int) -> bytes:
     fields = {
-        "version": 1,
+        "version": AGG_VERSION,
         "kind": 1,
         "flags": 0,
         "lane_count": LANES,
@@ -135,15 +138,16 @@ def valid_payload(**changes: int) -> bytes:
         "epoch": 3,
         "chunk": 4,
         "weight": 1,
+        "exponent": 0,
     }
     fields.update(changes)
-    return struct.pack("!BBBBHHIII", *fields.values()) + bytes(4 * LANES)
+    return struct.pack("!BBBBHHIIHH", *fields.values()) + bytes(4 * LANES)
 
 
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (valid_payload(version=2), Refusal.BAD_VERSION),
+        (valid_payload(version=1), Refusal.BAD_VERSION),
         (valid_payload(kind=0), Refusal.UNKNOWN_KIND),
         (valid_payload(kind=4), Refusal.UNKNOWN_KIND),
         (valid_payload(lane_count=LANES - 1), Refusal.BAD_LANE_COUNT),
@@ -234,6 +238,7 @@ def test_other_lane_counts() -> None:
 
 def test_header_is_twenty_bytes_of_known_layout() -> None:
     assert sum(field.bits for field in HEADER) == 8 * HEADER_BYTES == 160
-    assert encode_message(Message(Kind.ACK, Flag.RESENT, 0x0102, 0x0304, 5, 6, 7)) == bytes.fromhex(
-        "01 03 04 20 0102 0304 00000005 00000006 00000007"
+    message = Message(Kind.ACK, Flag.RESENT, 0x0102, 0x0304, 5, 6, 7, exponent=0x0809)
+    assert encode_message(message) == bytes.fromhex(
+        "02 03 04 20 0102 0304 00000005 00000006 0007 0809"
     )
