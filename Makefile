@@ -16,7 +16,7 @@ RUN ?= fat-tree:k=4 -k 4 --workload digits
 SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types p4 bench bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets fuzz
+.PHONY: help setup run test lint types p4 proto bench bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ types: $(STAMP) ## mypy --strict
 
 p4: $(STAMP) ## compile the P4 program and rewrite p4src/build (needs p4c-bm2-ss on PATH)
 	@$(BIN)/python -m p4src.artefacts build
+
+proto: $(STAMP) ## make the controller's API from controller/service/bluetree.proto
+	@$(BIN)/python -m controller.service.generate
 
 bench: $(STAMP) ## contributions a second that one switch sums on one core
 	@$(BIN)/python -m evaluation.bench_switch

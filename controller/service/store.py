@@ -1,0 +1,318 @@
+"""The desired state, in SQLite: what must survive the controller.
+
+Every change that a reallocation makes is written here before it is made anywhere else, so that a
+controller that starts finds what the one before was about to do, and finishes it or takes it back.
+Write-ahead logging lets a controller on standby, and people, read along.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.service.errors import StoreError
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS jobs (
+    id INTEGER PRIMARY KEY,
+    op TEXT NOT NULL,
+    chunks INTEGER,
+    seed TEXT NOT NULL,
+    members TEXT,
+    slot_base INTEGER NOT NULL,
+    window INTEGER NOT NULL,
+    phase TEXT NOT NULL,
+    result TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+CREATE TABLE IF NOT EXISTS allocations (
+    epoch INTEGER PRIMARY KEY,
+    job INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
+    strategy TEXT NOT NULL,
+    budget INTEGER,
+    blue TEXT NOT NULL,
+    first_chunk INTEGER NOT NULL,
+    role TEXT NOT NULL
+) STRICT;
+"""
+_BUSY_S = 5.0
+
+
+class Phase(enum.StrEnum):
+    """Where a job is in its life.
+
+    A job that is being reallocated goes running -> installing -> moving -> draining -> running.
+    """
+
+    STARTING = "starting"
+    """Its entries are being installed; its workers wait."""
+    RUNNING = "running"
+    INSTALLING = "installing"
+    """A new allocation's entries are being installed beside the current ones: can be undone."""
+    MOVING = "moving"
+    """All switches hold both; the workers are being moved: has to be finished."""
+    DRAINING = "draining"
+    """The workers have moved; chunks of the old epoch are still under way."""
+    STOPPING = "stopping"
+    """Its workers are stopped, then its entries removed."""
+    FINISHED = "finished"
+    """All its chunks are complete; it holds nothing any more."""
+    FAILED = "failed"
+    """It ended without completing; it holds nothing any more."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job holds nothing in any switch."""
+        return self in (Phase.FINISHED, Phase.FAILED)
+
+
+class Role(enum.StrEnum):
+    """What an allocation is to its job."""
+
+    NEW = "new"
+    CURRENT = "current"
+    OLD = "old"
+    PAST = "past"
+    """Nothing of it is in the switches; kept for the account of the links."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Blue switches of a job, from a chunk on. `blue` are names, sorted."""
+
+    epoch: int
+    strategy: str
+    budget: int | None
+    blue: tuple[str, ...]
+    first_chunk: int
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A workload.
+
+    Attributes:
+        id: also its multicast group, and its number on the wire.
+        chunks: how many; None until it is stopped.
+        members: ranks of its workers; None is all.
+        allocations: by rising epoch.
+        result: what is to be told about a job that is over.
+    """
+
+    id: int
+    op: str
+    chunks: int | None
+    seed: int
+    members: tuple[int, ...] | None
+    slot_base: int
+    window: int
+    phase: Phase
+    allocations: tuple[Allocation, ...] = ()
+    result: str = "{}"
+
+    def allocation(self, role: Role) -> Allocation | None:
+        """The allocation in a role, or None."""
+        return next((one for one in self.allocations if one.role is role), None)
+
+    @property
+    def current(self) -> Allocation:
+        """The allocation under which its newest chunks are sent."""
+        found = self.allocation(Role.CURRENT) or self.allocation(Role.NEW)
+        return found or self.allocations[-1]
+
+    @property
+    def installed(self) -> tuple[Allocation, ...]:
+        """The allocations whose entries switches must hold."""
+        if self.phase.is_over:
+            return ()
+        return tuple(one for one in self.allocations if one.role is not Role.PAST)
+
+
+class Store:
+    """The database of one testbed. Used by one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it, or make it; raises StoreError where that fails."""
+        try:
+            self._database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=NORMAL")
+            self._database.execute("PRAGMA foreign_keys=ON")
+            self._database.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{path}: cannot be used as the controller's database ({error}); "
+                "`bluetree down` and `bluetree up` make a new one"
+            ) from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All writes inside together, or none."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def next_number(self, name: str) -> int:
+        """Count on: 1, 2, ...; no number is given twice, whoever asks."""
+        row = self._database.execute(
+            "INSERT INTO numbers VALUES (?, 1) "
+            "ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
+            (name,),
+        ).fetchone()
+        return int(row[0])
+
+    def last_number(self, name: str) -> int:
+        """The number given last; 0 before the first."""
+        row = self._database.execute("SELECT value FROM numbers WHERE name = ?", (name,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def fact(self, name: str) -> str | None:
+        """A named text, or None."""
+        row = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Name a text, in place of what had the name."""
+        self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def jobs(self) -> tuple[Job, ...]:
+        """All jobs by number, those that are over included."""
+        allocations: dict[int, list[Allocation]] = {}
+        for job, epoch, strategy, budget, blue, first_chunk, role in self._database.execute(
+            "SELECT job, epoch, strategy, budget, blue, first_chunk, role FROM allocations "
+            "ORDER BY epoch"
+        ):
+            allocations.setdefault(job, []).append(
+                Allocation(
+                    epoch, strategy, budget, tuple(json.loads(blue)), first_chunk, Role(role)
+                )
+            )
+        rows = self._database.execute(
+            "SELECT id, op, chunks, seed, members, slot_base, window, phase, result FROM jobs "
+            "ORDER BY id"
+        )
+        return tuple(
+            Job(
+                id=number,
+                op=op,
+                chunks=chunks,
+                seed=int(seed),
+                members=None if members is None else tuple(json.loads(members)),
+                slot_base=slot_base,
+                window=window,
+                phase=Phase(phase),
+                allocations=tuple(allocations.get(number, ())),
+                result=result,
+            )
+            for number, op, chunks, seed, members, slot_base, window, phase, result in rows
+        )
+
+    def job(self, number: int) -> Job | None:
+        """One job, or None."""
+        return next((job for job in self.jobs() if job.id == number), None)
+
+    def add(self, job: Job) -> None:
+        """A new job with its allocations."""
+        members = None if job.members is None else json.dumps(job.members)
+        with self.transaction():
+            self._database.execute(
+                "INSERT INTO jobs (id, op, chunks, seed, members, slot_base, window, phase) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    job.id,
+                    job.op,
+                    job.chunks,
+                    str(job.seed),
+                    members,
+                    job.slot_base,
+                    job.window,
+                    job.phase,
+                ),
+            )
+            for allocation in job.allocations:
+                self._allocate(job.id, allocation)
+
+    def remove(self, number: int) -> None:
+        """Forget a job and its allocations."""
+        self._database.execute("DELETE FROM jobs WHERE id = ?", (number,))
+
+    def set_phase(self, number: int, phase: Phase, result: str | None = None) -> None:
+        """Note where a job is in its life."""
+        self._database.execute("UPDATE jobs SET phase = ? WHERE id = ?", (phase, number))
+        if result is not None:
+            self._database.execute("UPDATE jobs SET result = ? WHERE id = ?", (result, number))
+
+    def propose(self, number: int, allocation: Allocation) -> None:
+        """A running job shall be reallocated: installing."""
+        with self.transaction():
+            self._allocate(number, allocation)
+            self.set_phase(number, Phase.INSTALLING)
+
+    def withdraw(self, number: int) -> None:
+        """The new allocation could not be installed: running as before."""
+        with self.transaction():
+            self._database.execute(
+                "DELETE FROM allocations WHERE job = ? AND role = ?", (number, Role.NEW)
+            )
+            self.set_phase(number, Phase.RUNNING)
+
+    def turn(self, number: int, first_chunk: int) -> None:
+        """The workers have moved to the new allocation, from a chunk on: draining."""
+        with self.transaction():
+            for before, after in ((Role.CURRENT, Role.OLD), (Role.NEW, Role.CURRENT)):
+                self._database.execute(
+                    "UPDATE allocations SET role = ? WHERE job = ? AND role = ?",
+                    (after, number, before),
+                )
+            self._database.execute(
+                "UPDATE allocations SET first_chunk = ? WHERE job = ? AND role = ?",
+                (first_chunk, number, Role.CURRENT),
+            )
+            self.set_phase(number, Phase.DRAINING)
+
+    def settle(self, number: int) -> None:
+        """Nothing of the old allocation is left: running."""
+        with self.transaction():
+            self._database.execute(
+                "UPDATE allocations SET role = ? WHERE job = ? AND role = ?",
+                (Role.PAST, number, Role.OLD),
+            )
+            self.set_phase(number, Phase.RUNNING)
+
+    def begin(self, number: int) -> None:
+        """A job that was starting runs."""
+        with self.transaction():
+            self._database.execute(
+                "UPDATE allocations SET role = ? WHERE job = ? AND role = ?",
+                (Role.CURRENT, number, Role.NEW),
+            )
+            self.set_phase(number, Phase.RUNNING)
+
+    def _allocate(self, number: int, one: Allocation) -> None:
+        self._database.execute(
+            "INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                one.epoch,
+                number,
+                one.strategy,
+                one.budget,
+                json.dumps(one.blue),
+                one.first_chunk,
+                one.role,
+            ),
+        )
