@@ -59,6 +59,16 @@ class Verdict(Enum):
     WRONG_WEIGHT = "wrong-weight"
 
 
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """A worker that is sent the sums of a Reduce by itself: its socket, and the MAC address of the
+    switch on the way."""
+
+    gateway_mac: str
+    ip: str
+    udp_port: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationConfig:
     """What a destination is told.
@@ -67,7 +77,8 @@ class DestinationConfig:
     `workers` names the workers by rank. A complete chunk is answered again at most once in
     `answer_interval` nanoseconds: the answer goes to all workers, so one serves many that ask.
     A job that goes on with further tensors numbers their chunks on: `first_chunk` is the first of
-    this one. Methods that take a chunk count from 0 within this tensor.
+    this one. Methods that take a chunk count from 0 within this tensor. A Reduce ends here; with a
+    `recipient`, each acknowledgement to all comes with the sum to that worker.
     """
 
     job: int
@@ -84,6 +95,7 @@ class DestinationConfig:
     source: int = DESTINATION_SOURCE
     answer_interval: int = 0
     first_chunk: int = 0
+    recipient: Recipient | None = None
 
     def __post_init__(self) -> None:
         for name, bits in (("job", 16), ("source", 16), ("epoch", 32)):
@@ -143,6 +155,7 @@ class Destination:
             Flow(config.mac, config.group_mac, config.ip, config.group_ip, AGG_UDP_PORT),
             config.lanes,
         )
+        self._to_recipient = _to_recipient(config)
         self._ip = ip_bytes(config.ip)
         self._gathering: dict[int, _Gathering] = {}
         self._is_complete = bytearray(config.chunks)
@@ -262,10 +275,10 @@ class Destination:
             verdict = self._take(message, now)
         self._frames[verdict.value] += 1
         if verdict is Verdict.COMPLETING:
-            return [self._answer(self._index(message), 0, now)]
+            return self._answer(self._index(message), 0, now)
         if verdict is Verdict.ANSWERED_AGAIN:
             self._answers_again += 1
-            return [self._answer(self._index(message), _RESENT, now)]
+            return self._answer(self._index(message), _RESENT, now)
         return []
 
     def enter_epoch(self, epoch: int) -> None:
@@ -343,27 +356,41 @@ class Destination:
         self._complete_count += 1
         del self._gathering[chunk]
 
-    def _answer(self, chunk: int, flags: int, now: int) -> bytes:
+    def _answer(self, chunk: int, flags: int, now: int) -> list[bytes]:
         config = self.config
         if config.answer_interval:
             self._answered_at[chunk] = now
         if chunk in self._overflowed:
             flags |= _OVERFLOW
-        with_sum = config.op == Op.ALLREDUCE
         self._answers += 1
-        return self._encoder.encode(
-            Message(
-                Kind.RESULT.value if with_sum else Kind.ACK.value,
-                flags,
-                config.job,
-                config.source,
-                self._epoch,
-                config.first_chunk + chunk,
-                len(config.workers),
-                self._sums[chunk].astype(">i4").tobytes() if with_sum else b"",
-                int(self._exponents[chunk]),
-            )
+        if config.op == Op.ALLREDUCE:
+            return [self._encoder.encode(self._message(Kind.RESULT, chunk, flags))]
+        frames = [self._encoder.encode(self._message(Kind.ACK, chunk, flags))]
+        if self._to_recipient is not None:
+            frames.append(self._to_recipient.encode(self._message(Kind.RESULT, chunk, flags)))
+        return frames
+
+    def _message(self, kind: Kind, chunk: int, flags: int) -> Message:
+        config = self.config
+        return Message(
+            kind.value,
+            flags,
+            config.job,
+            config.source,
+            self._epoch,
+            config.first_chunk + chunk,
+            len(config.workers),
+            self._sums[chunk].astype(">i4").tobytes() if kind is Kind.RESULT else b"",
+            int(self._exponents[chunk]),
         )
+
+
+def _to_recipient(config: DestinationConfig) -> FrameEncoder | None:
+    to = config.recipient
+    if to is None:
+        return None
+    flow = Flow(config.mac, to.gateway_mac, config.ip, to.ip, AGG_UDP_PORT, to.udp_port)
+    return FrameEncoder(flow, config.lanes)
 
 
 def _check_laminar(job: int, sources: Mapping[int, frozenset[int]], workers: int) -> None:

@@ -24,7 +24,6 @@ from p4src.constants import AGG_UDP_PORT, Flag, Kind
 from traffic.endpoint import Op
 from traffic.errors import ConfigError, DecodeError
 from traffic.message import (
-    LANE_BYTES,
     Datagram,
     Flow,
     FrameEncoder,
@@ -32,6 +31,7 @@ from traffic.message import (
     decode_datagram,
     ip_bytes,
 )
+from traffic.payload import Payload, Tensor
 from traffic.timeout import RetransmissionTimer
 from traffic.worker_config import ChunkFailure, WorkerConfig, WorkerCounters
 
@@ -55,19 +55,16 @@ class _Pending:
 class Worker:
     """The machine of one worker in one job.
 
-    `values` is an int32 array [chunks, lanes]. Raises ConfigError if it is not.
+    `values` is an int32 array [chunks, lanes], or whatever says chunk by chunk what to send. Raises
+    ConfigError if it is neither.
     """
 
-    def __init__(self, config: WorkerConfig, values: NDArray[np.int32]) -> None:
-        if values.ndim != 2 or values.dtype != np.int32:
-            raise ConfigError(
-                f"worker {config.name}: values are {values.dtype}{list(values.shape)}: "
-                "they must be int32[chunks, lanes]"
-            )
+    def __init__(self, config: WorkerConfig, values: NDArray[np.int32] | Payload) -> None:
         self.config = config
-        self._chunks, self._lanes = int(values.shape[0]), int(values.shape[1])
-        self._payload = values.astype(">i4").tobytes()
-        self._row_bytes = self._lanes * LANE_BYTES
+        if isinstance(values, np.ndarray):
+            values = Tensor(values, with_sums=config.op == Op.ALLREDUCE)
+        self._payload: Payload = values
+        self._chunks, self._lanes = values.chunks, values.lanes
         self._epoch = config.epoch
         self._encoder = FrameEncoder(
             Flow(
@@ -82,7 +79,9 @@ class Worker:
         # How results come in: rewritten by the last switch, or still to the group.
         self._own = (ip_bytes(config.ip), config.udp_port)
         self._group = (ip_bytes(config.group_ip), AGG_UDP_PORT)
-        self._pool = 1 << (config.window - 1).bit_length()
+        # How many chunks back lie those whose answers let a chunk go.
+        pool = 1 << (config.window - 1).bit_length()
+        self._distances = tuple(sorted({config.window, pool, values.reach} - {0}))
         self._sent_once = bytearray(self._chunks)
         self._is_done = bytearray(self._chunks)
         self._done_count = 0
@@ -95,8 +94,6 @@ class Worker:
         self._overflowed: set[int] = set()
         self._sent = self._resent = self._direct = 0
         self._ignored: Counter[str] = Counter()
-        with_results = config.op == Op.ALLREDUCE
-        self._results = np.zeros(values.shape if with_results else (0, self._lanes), dtype=np.int32)
 
     @property
     def job(self) -> int:
@@ -140,8 +137,13 @@ class Worker:
 
     @property
     def results(self) -> NDArray[np.int32]:
-        """Sums [chunks, lanes] of an allreduce, zero where not answered; empty for a reduce."""
-        return self._results
+        """Sums [chunks, lanes] of an allreduce, zero where not answered.
+
+        Empty for a reduce, and where the values were no array.
+        """
+        if isinstance(self._payload, Tensor):
+            return self._payload.sums
+        return np.zeros((0, self._lanes), dtype=np.int32)
 
     @property
     def overflowed(self) -> frozenset[int]:
@@ -178,7 +180,8 @@ class Worker:
 
     def start(self, now: int) -> list[bytes]:
         """The first window of chunks."""
-        return [self._first(chunk, now) for chunk in range(min(self.config.window, self._chunks))]
+        first = min(self._distances[0], self._chunks)
+        return [self._first(chunk, now) for chunk in range(first)]
 
     def receive(self, frame: bytes, now: int) -> list[bytes]:
         """Take a frame in; returns the chunks that its answer lets go."""
@@ -246,19 +249,17 @@ class Worker:
         self._timer.answered(now - entry.first_sent, unambiguous=entry.tries == 1)
         if message.flags & _OVERFLOW:
             self._overflowed.add(chunk)
-        if message.lanes:
-            self._results[chunk] = np.frombuffer(message.lanes, dtype=">i4")
+        self._payload.answered(chunk, message.lanes, message.exponent)
         self._is_done[chunk] = 1
         self._done_count += 1
-        candidates = sorted({chunk + self.config.window, chunk + self._pool})
+        candidates = [chunk + distance for distance in self._distances]
         return [self._first(next_, now) for next_ in candidates if self._may_leave(next_)]
 
     def _may_leave(self, chunk: int) -> bool:
         if chunk >= self._chunks or self._sent_once[chunk]:
             return False
         return all(
-            chunk < distance or self._is_done[chunk - distance]
-            for distance in (self.config.window, self._pool)
+            chunk < distance or self._is_done[chunk - distance] for distance in self._distances
         )
 
     def _first(self, chunk: int, now: int) -> bytes:
@@ -292,7 +293,7 @@ class Worker:
 
     def _frame(self, chunk: int, flags: int) -> bytes:
         config = self.config
-        start = chunk * self._row_bytes
+        lanes, exponent = self._payload.message(chunk)
         return self._encoder.encode(
             Message(
                 Kind.CONTRIBUTE.value,
@@ -302,7 +303,8 @@ class Worker:
                 self._epoch,
                 config.first_chunk + chunk,
                 1,
-                self._payload[start : start + self._row_bytes],
+                lanes,
+                exponent,
             )
         )
 

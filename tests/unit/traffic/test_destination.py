@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from p4src.constants import LANES, Flag, Kind
 from tests.unit.traffic.hosts import EPOCH, JOB, contribution, destination, whole_numbers
-from traffic.destination import Verdict
+from traffic.destination import Recipient, Verdict
 from traffic.endpoint import Op
 from traffic.errors import ConfigError, Refusal
 from traffic.message import decode_datagram, decode_frame, group_ip
@@ -83,6 +83,22 @@ def test_reduce_is_acknowledged_without_lanes() -> None:
     answer = decode_frame(dest.receive(contribution(1, ONES, exponent=9), 0)[0])
     assert (answer.kind, answer.lanes, answer.weight) == (Kind.ACK, b"", 1)
     assert answer.exponent == 9
+
+
+def test_the_recipient_of_a_reduce_is_sent_the_sum() -> None:
+    to = Recipient("02:01:00:00:00:01", "10.0.0.4", 9591)
+    dest = destination(SOLO[:2], 2, op=Op.REDUCE, recipient=to)
+    assert dest.receive(contribution(1, ONES, exponent=4), 0) == []
+    for flags in (0, Flag.RESENT.value):
+        acknowledgement, result = dest.receive(contribution(2, [5] * LANES, exponent=9), 0)
+        message = decode_datagram(acknowledgement).message
+        assert (message.kind, message.flags, message.exponent) == (Kind.ACK, flags, 9)
+        assert result[:6] == bytes.fromhex("020100000001")
+        datagram = decode_datagram(result)
+        assert (datagram.dst_ip, datagram.dst_port) == (bytes((10, 0, 0, 4)), 9591)
+        message = datagram.message
+        assert (message.kind, message.flags, message.exponent) == (Kind.RESULT, flags, 9)
+        assert message.values == (6,) * LANES
 
 
 def test_a_larger_source_replaces_the_smaller_ones_within_it() -> None:
