@@ -13,6 +13,7 @@ from controller import render, report, run, targets
 from controller.cli_options import Request, print_json, printing, stdout, topology_options
 from controller.errors import BadInputError, CheckFailedError
 from controller.running import Failure, RunOptions
+from topologies.shaping import ShapingError, parse_rate
 
 __all__ = ["run_command"]
 
@@ -86,6 +87,12 @@ _SHARE = _Share(0, 1)
     help="Chunks of a job in flight, a power of two. [default: 32, less over Mininet]",
 )
 @click.option(
+    "--link-rate",
+    metavar="RATE",
+    help="What rate 1 of the tree stands for, in bits a second, such as 100M. [default: as fast as "
+    "the machine; on the fabric what gives the slowest link 100M]",
+)
+@click.option(
     "--loss",
     type=_Share(0, 0.9),
     default=0.0,
@@ -119,6 +126,7 @@ def run_command(
     rounds: int | None,
     jobs: int,
     window: int | None,
+    link_rate: str | None,
     loss: float,
     duplicate: float,
     reorder: float,
@@ -139,6 +147,7 @@ def run_command(
         loss=loss,
         duplicate=duplicate,
         reorder=reorder,
+        link_rate=_link_rate(link_rate),
         seed=request.seed,
         failure=_failure(fail),
         pcap=pcap,
@@ -162,6 +171,13 @@ def run_command(
             render.show_run(stdout(), result)
     if not result.passed:
         raise CheckFailedError(run.verdict(result))
+
+
+def _link_rate(text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_rate(text)
+    except ShapingError as error:
+        raise BadInputError(f"--link-rate: {error}") from None
 
 
 def _failure(text: str | None) -> Failure | None:

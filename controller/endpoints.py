@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.compile import JobPlan, destination_sources
+from p4src.constants import LANES
 from topologies.network import Host, Network, ip_text, mac_text
 from traffic.destination import DestinationConfig
 from traffic.endpoint import Op
-from traffic.message import group_ip, group_mac
+from traffic.message import (
+    ETHERNET_BYTES,
+    HEADER_BYTES,
+    IPV4_BYTES,
+    LANE_BYTES,
+    UDP_BYTES,
+    group_ip,
+    group_mac,
+)
 from traffic.worker_config import WorkerConfig
+
+_FRAME_BITS = 8 * (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + HEADER_BYTES + LANES * LANE_BYTES)
+_SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +94,20 @@ def destination_config(
         answer_interval=timing.answer_interval,
         sources=destination_sources(network, plan.blue),
         workers=[worker.name for worker in network.workers],
+    )
+
+
+def window_time(network: Network, rates: Mapping[str, int], plans: Sequence[JobPlan]) -> int:
+    """Nanoseconds in which the busiest link carries one window of every worker, unaggregated.
+
+    `rates` are bits a second of every overlay switch's link upward. Repetitions can come to that,
+    whatever is blue: what is marked direct or late passes blue switches, and each repetition of a
+    complete chunk brings its sum again. Were timeouts shorter, repetitions would outrun the link
+    and queue up without end.
+    """
+    overlay = network.topology.overlay
+    window = sum(plan.window for plan in plans)
+    return max(
+        window * workers * _FRAME_BITS * _SECOND_NS // rates[name]
+        for name, workers in zip(overlay.names, overlay.tree.subtree_loads(), strict=True)
     )

@@ -17,12 +17,11 @@ from types import TracebackType
 from typing import Self
 
 from controller.compile import JobPlan
-from controller.endpoints import Timing, destination_config, worker_config
+from controller.endpoints import Timing, destination_config, window_time, worker_config
 from controller.p4rt import SwitchAddress, connect_blocking
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, Progress
 from p4src import artefacts
-from p4src.constants import LANES
 from softswitch.device import Device
 from softswitch.p4runtime import P4RuntimeServer, ServerThread
 from topologies.fabric.build import LINK_DELAY_NS, Conditions, build_fabric, link_rates
@@ -31,12 +30,9 @@ from traffic.destination import Destination
 from traffic.endpoint import Op
 from traffic.host import Host as HostAgent
 from traffic.icmp import Echo
-from traffic.message import ETHERNET_BYTES, HEADER_BYTES, IPV4_BYTES, LANE_BYTES, UDP_BYTES
 from traffic.reports import DestinationReport, JobOutcome, Values, WorkerReport
 from traffic.worker import Worker
 
-_FRAME_BITS = 8 * (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + HEADER_BYTES + LANES * LANE_BYTES)
-_SECOND_NS = 1_000_000_000
 _TRIES = 2_000
 _TRIES_WITH_FAILURE = 12
 """Sends of a chunk before a worker gives up; few where a switch is going to be killed."""
@@ -56,6 +52,7 @@ class FabricTestbed:
             host.name: HostAgent(host.name, mac_text(host.mac), ip_text(host.ip))
             for host in (*network.workers, network.destination)
         }
+        self._rates = link_rates(network, conditions.base)
         self.fabric = build_fabric(network, self._devices, self._agents, conditions)
         # Hosts begin without a job; jobs are attached to them and started one by one.
         self.fabric.run()
@@ -103,7 +100,8 @@ class FabricTestbed:
         progress: Progress | None = None,
     ) -> tuple[JobOutcome, ...]:
         """See `Testbed.reduce`."""
-        patience = 2 * self._window_time(plans)
+        hops = max(self.network.topology.overlay.tree.depths()) + 2
+        patience = 2 * (window_time(self.network, self._rates, plans) + 2 * hops * LINK_DELAY_NS)
         tries = _TRIES if failure is None else _TRIES_WITH_FAILURE
         timing = Timing(patience, 8 * patience, tries)
         began = self.fabric.now
@@ -143,23 +141,6 @@ class FabricTestbed:
     def echo_replies(self, host: Host) -> tuple[Echo, ...]:
         """The answers to a host's pings so far."""
         return self._agents[host.name].echo_replies
-
-    def _window_time(self, plans: Sequence[JobPlan]) -> int:
-        """Nanoseconds in which the busiest link carries one window of every worker, unaggregated.
-
-        Repetitions can come to that, whatever is blue: what is marked direct or late passes blue
-        switches, and each repetition of a complete chunk brings its sum again. Were timeouts
-        shorter, repetitions would outrun the link and queue up without end.
-        """
-        overlay = self.network.topology.overlay
-        rates = link_rates(self.network)
-        window = sum(plan.window for plan in plans)
-        busiest = max(
-            window * workers * _FRAME_BITS * _SECOND_NS // rates[name]
-            for name, workers in zip(overlay.names, overlay.tree.subtree_loads(), strict=True)
-        )
-        hops = max(overlay.tree.depths()) + 2
-        return busiest + 2 * hops * LINK_DELAY_NS
 
     def _attach(
         self, plan: JobPlan, values: Values, op: Op, timing: Timing

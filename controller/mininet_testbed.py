@@ -22,13 +22,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from controller.compile import JobPlan
-from controller.endpoints import Timing, destination_config, worker_config
+from controller.endpoints import Timing, destination_config, window_time, worker_config
 from controller.errors import EnvironmentLacksError, RunFailedError
 from controller.p4rt import SwitchAddress, SwitchUnreachableError, connect_blocking
+from controller.queues import QueueError, QueueSettings, set_bmv2_queues
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, Progress
 from p4src import artefacts
-from topologies.mininet_net import FOLDER_PREFIX, HostPlan, SwitchPlan, load_mininet
+from topologies.fabric.build import Conditions, link_rates
+from topologies.mininet_net import load_mininet
+from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, SwitchPlan
 from topologies.network import CPU_PORT, Network
 from traffic.endpoint import Op
 from traffic.reports import JobOutcome, Values
@@ -43,9 +46,12 @@ STOP_DEADLINE_S = 60.0
 REDUCE_DEADLINE_S = 300.0
 CHUNK_DEADLINE_S = 0.5
 """Beyond REDUCE_DEADLINE_S, for each chunk."""
-_TIMING = Timing(timeout=2_000_000_000, max_timeout=4_000_000_000, max_tries=20)
-"""Patient enough for a loaded machine: without loss nothing is sent twice."""
+_SECOND_NS = 1_000_000_000
+_PATIENCE_NS = 2 * _SECOND_NS
+"""Enough for a loaded machine: without loss nothing is sent twice."""
+_TRIES = 20
 _POLL_S = 0.05
+_UNTOUCHED = Conditions()
 
 
 def why_not(target: str) -> str | None:
@@ -75,9 +81,18 @@ def _program(name: str) -> str | None:
 class MininetTestbed:
     """A network in Mininet; a context manager."""
 
-    def __init__(self, network: Network, target: str) -> None:
+    def __init__(
+        self,
+        network: Network,
+        target: str,
+        conditions: Conditions = _UNTOUCHED,
+        queues: QueueSettings | None = None,
+    ) -> None:
+        """`conditions`: of every link; `queues`: of every port, None for the switch's own."""
         self.network = network
         self._target = target
+        self._links = LinkPlan(base=conditions.base)
+        self._queues = queues
         self._resources = ExitStack()
         self._hosts: dict[str, _Peer] = {}
         self._busy = 0
@@ -98,6 +113,7 @@ class MininetTestbed:
             self._start_network(resources, folder, addresses, ports)
             self._connect_hosts(resources, folder)
             self._wait_for_switches(addresses, folder)
+            self._set_queues()
             fleet = resources.enter_context(
                 connect_blocking(addresses, artefacts.load(), deadline=START_DEADLINE_S)
             )
@@ -131,20 +147,23 @@ class MininetTestbed:
         """See `Testbed.reduce`; one job, and no switch is killed."""
         (plan,), (tensor,) = plans, values
         chunks = tensor.shape[1]
+        window_ns = self._window_time(plans)
+        timing = _timing(window_ns)
         first_chunk = self.switches.take_chunks(plan.job, chunks)
         destination = self._hosts[self.network.destination.name]
-        config = destination_config(self.network, plan, op, _TIMING, chunks, first_chunk)
+        config = destination_config(self.network, plan, op, timing, chunks, first_chunk)
         destination.send("attach", config, None)
         workers = [self._hosts[host.name] for host in self.network.workers]
         for host, peer in zip(self.network.workers, workers, strict=True):
-            told = worker_config(self.network, plan, host, op, _TIMING, first_chunk)
+            told = worker_config(self.network, plan, host, op, timing, first_chunk)
             peer.send("attach", told, tensor[host.rank])
         for peer in (destination, *workers):
             peer.expect("attached")
         began = time.monotonic_ns()
         for peer in (destination, *workers):
             peer.send("start")
-        self._wait_for_workers(workers, REDUCE_DEADLINE_S + chunks * CHUNK_DEADLINE_S)
+        each = CHUNK_DEADLINE_S + 2 * window_ns / _SECOND_NS
+        self._wait_for_workers(workers, REDUCE_DEADLINE_S + chunks * each)
         self._busy += time.monotonic_ns() - began
         if progress is not None:
             progress(chunks)
@@ -152,6 +171,12 @@ class MininetTestbed:
             peer.send("report")
         reports = [peer.expect("report", passing=("finished",)) for peer in (destination, *workers)]
         return (JobOutcome(reports[0], tuple(reports[1:])),)
+
+    def _window_time(self, plans: Sequence[JobPlan]) -> int:
+        """See `window_time`; 0 where links are as fast as the machine."""
+        if self._links.base is None:
+            return 0
+        return window_time(self.network, link_rates(self.network, self._links.base), plans)
 
     def _start_network(
         self,
@@ -177,11 +202,10 @@ class MininetTestbed:
         program = _program(SWITCH_PROGRAMS[self._target])
         if program is None:
             raise EnvironmentLacksError(f"{SWITCH_PROGRAMS[self._target]} is gone from PATH")
+        self._thrift = {where.name: next(ports) for where in addresses if self._target == "bmv2"}
         switches = SwitchPlan(
             command=(program,),
-            arguments={
-                where.name: _switch_arguments(self._target, where, ports) for where in addresses
-            },
+            arguments={where.name: self._switch_arguments(where) for where in addresses},
             logs=folder / "switches",
         )
         hosts = HostPlan(
@@ -189,10 +213,29 @@ class MininetTestbed:
             controls=folder / "hosts",
             logs=folder / "hosts",
         )
-        self._mininet.send("up", self.network, switches, hosts)
+        self._mininet.send("up", self.network, switches, hosts, self._links)
         answer, text = self._mininet.receive()
         if answer != "up":
             raise RunFailedError(f"Mininet did not bring the network up: {text}")
+
+    def _switch_arguments(self, where: SwitchAddress) -> tuple[str, ...]:
+        words = ["--no-p4", "--device-id", str(where.device_id), "--log-console", "-L", "warn"]
+        if where.name in self._thrift:
+            words += ["--thrift-port", str(self._thrift[where.name])]
+        words += ["--", "--grpc-server-addr", where.address, "--cpu-port", str(CPU_PORT)]
+        if self._queues is not None:
+            words += ["--priority-queues", str(self._queues.queues)]
+        return tuple(words)
+
+    def _set_queues(self) -> None:
+        """Give bmv2's queues the rate and depth that its command line does not take."""
+        if self._queues is None:
+            return
+        for name, port in self._thrift.items():
+            try:
+                set_bmv2_queues(port, self._queues)
+            except QueueError as error:
+                raise RunFailedError(f"switch {name}: {error}") from None
 
     def _connect_hosts(self, resources: ExitStack, folder: Path) -> None:
         for host in (*self.network.workers, self.network.destination):
@@ -264,6 +307,11 @@ class _Peer:
                 raise RunFailedError(f'{self.name} said "{said}" in place of "{word}"')
 
 
+def _timing(window_ns: int) -> Timing:
+    patience = _PATIENCE_NS + 2 * window_ns
+    return Timing(timeout=patience, max_timeout=2 * patience, max_tries=_TRIES)
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Wait for Mininet's process to take everything down, or end it."""
     try:
@@ -280,13 +328,6 @@ def _listens(address: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _switch_arguments(target: str, where: SwitchAddress, ports: Iterator[int]) -> tuple[str, ...]:
-    words = ["--no-p4", "--device-id", str(where.device_id), "--log-console", "-L", "warn"]
-    if target == "bmv2":
-        words += ["--thrift-port", str(next(ports))]
-    return (*words, "--", "--grpc-server-addr", where.address, "--cpu-port", str(CPU_PORT))
 
 
 def _free_ports(leases: ExitStack) -> Iterator[int]:

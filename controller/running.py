@@ -27,6 +27,8 @@ class RunOptions:
         chunks: messages that each worker sends for each job, each of LANES int32.
         window: chunks of a job in flight, a power of two; None: what suits the target.
         loss, duplicate, reorder: probabilities, for every frame on every link, each way.
+        link_rate: bits a second of a link of rate 1; None: the fabric's own, and over Mininet as
+            fast as the machine.
         seed: of the values, and of what the links do to frames.
         pcap: a file that receives every frame that a link delivers, as pcapng.
     """
@@ -38,6 +40,7 @@ class RunOptions:
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0
+    link_rate: int | None = None
     seed: int = 0
     failure: Failure | None = None
     pcap: Path | None = None

@@ -14,6 +14,7 @@ from controller.testbed import Testbed
 from topologies import Topology
 from topologies.fabric.build import MAX_SWITCHES, Conditions
 from topologies.network import Network
+from topologies.shaping import ShapingError, check_rates
 
 FABRIC, SOFTSWITCH, BMV2, AUTO = "fabric", "softswitch", "bmv2", "auto"
 MAX_PROCESSES = {SOFTSWITCH: 160, BMV2: 320}
@@ -53,6 +54,11 @@ def choose(requested: str, topology: Topology, options: RunOptions) -> str:
     only = _fabric_only(options)
     if only:
         raise BadInputError(f"{only}: only the fabric does this; use --target fabric")
+    if options.link_rate is not None:
+        try:
+            check_rates(topology, options.link_rate)
+        except ShapingError as error:
+            raise BadInputError(f"--link-rate: {error}") from None
     most = MAX_PROCESSES[requested]
     _check_size(topology, _processes(topology), "switches and hosts", most, requested)
     return requested
@@ -61,9 +67,14 @@ def choose(requested: str, topology: Topology, options: RunOptions) -> str:
 def bring_up(network: Network, target: str, options: RunOptions) -> AbstractContextManager[Testbed]:
     """The testbed of a target, not entered yet."""
     if target == FABRIC:
-        faults = Conditions(options.loss, options.duplicate, options.reorder, options.seed)
-        return FabricTestbed(network, faults, options.pcap)
-    return mininet_testbed.MininetTestbed(network, target)
+        return FabricTestbed(network, _conditions(options), options.pcap)
+    return mininet_testbed.MininetTestbed(network, target, _conditions(options))
+
+
+def _conditions(options: RunOptions) -> Conditions:
+    return Conditions(
+        options.loss, options.duplicate, options.reorder, options.seed, options.link_rate
+    )
 
 
 def window(target: str, options: RunOptions, tree: Tree) -> int:

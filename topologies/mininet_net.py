@@ -5,8 +5,9 @@ forks for every command and the controller holds gRPC channels, which do not sur
 told what to bring up over a Unix socket, and takes everything down when that connection ends,
 however it ends, the run's folder with its sockets and logs included:
 
-    ("up", Network, SwitchPlan, HostPlan)   answered ("up", None) or ("failed", text)
-    ("dead",)                               answered ("dead", logs of processes that have ended)
+    ("up", Network, SwitchPlan, HostPlan, LinkPlan)
+                answered ("up", None) or ("failed", text)
+    ("dead",)   answered ("dead", logs of processes that have ended)
 
 Names: a switch is <tag>s<device id>, its port p is the interface <tag>s<device id>-<p>, whatever
 the topology calls it, so that names of any length and alphabet fit into the kernel's 15 characters.
@@ -25,44 +26,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, SwitchPlan
 from topologies.network import Host, Network, ip_text, mac_text
+from topologies.shaping import Shape, host_rate, scaled, tc_commands
 
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
 """Where Debian's package puts mininet, out of sight of a virtual environment."""
-FOLDER_PREFIX = "bluetree-run-"
-"""Of the folder of a run; nothing else is ever removed."""
 HOST_INTERFACE = "eth0"
 GATEWAY = "10.255.255.254"
 ALIAS = "bluetree"
 _OFFLOADS = "tx off rx off sg off tso off gso off gro off"
 _STOP_DEADLINE_S = 5.0
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchPlan:
-    """How switches are started: for each, the words after its `-i port@interface` options.
-
-    `command` is the program with its first words, `arguments[name]` what follows the interfaces.
-    """
-
-    command: tuple[str, ...]
-    arguments: dict[str, tuple[str, ...]]
-    logs: Path
-
-
-@dataclass(frozen=True, slots=True)
-class HostPlan:
-    """How host processes are started: the program, and the folder of their control sockets."""
-
-    command: tuple[str, ...]
-    controls: Path
-    logs: Path
 
 
 def load_mininet() -> Any:
@@ -81,8 +60,9 @@ def load_mininet() -> Any:
 class MininetNetwork:
     """One network that is up, or on its way."""
 
-    def __init__(self, network: Network, tag: str) -> None:
+    def __init__(self, network: Network, tag: str, links: LinkPlan) -> None:
         self._network = network
+        self._base = links.base
         self._tag = tag
         self._net = load_mininet().Mininet(controller=None, build=False)
         self._nodes: dict[str, Any] = {}
@@ -114,6 +94,7 @@ class MininetNetwork:
             )
             _mark(interface)
         self._quieten()
+        self._shape()
         for host in hosts:
             self._address(host)
 
@@ -189,19 +170,41 @@ class MininetNetwork:
         loop = f'for i in "$@"; do ethtool -K "$i" {_OFFLOADS}; done'
         subprocess.run(["sh", "-c", loop, "sh", *names], check=False, capture_output=True)
 
+    def _shape(self) -> None:
+        """Give the switches' ends of all links their rates; a host's own is shaped with it."""
+        if self._base is None:
+            return
+        shapes = []
+        for link in self._network.links:
+            bps = scaled(link.rate, self._base)
+            shapes.append(Shape(self.interface(link.lower, link.lower_port), bps))
+            shapes.append(Shape(self.interface(link.upper, link.upper_port), bps))
+        for host in (*self._network.workers, self._network.destination):
+            bps = host_rate(self._network, host.name, self._base)
+            shapes.append(Shape(self.interface(host.switch, host.port), bps))
+        lines = "\n".join(tc_commands(shapes))
+        subprocess.run(["tc", "-batch", "-"], input=lines, text=True, check=True)
+
     def _address(self, host: Host) -> None:
-        """The host's address, and a gateway that needs no ARP."""
+        """The host's address, a gateway that needs no ARP, and the rate of what it sends."""
         gateway = mac_text(self._network.switch_mac(host.switch))
+        shapes = []
+        if self._base is not None:
+            bps = host_rate(self._network, host.name, self._base)
+            shapes.append(Shape(HOST_INTERFACE, bps))
         steps = (
             "sysctl -q -w net.ipv6.conf.all.disable_ipv6=1",
-            f"ethtool -K {HOST_INTERFACE} {_OFFLOADS}",
+            f"ethtool -K {HOST_INTERFACE} {_OFFLOADS} > /dev/null",
             f"ip addr add {ip_text(host.ip)}/32 dev {HOST_INTERFACE}",
             f"ip link set {HOST_INTERFACE} up",
             f"ip neigh add {GATEWAY} lladdr {gateway} dev {HOST_INTERFACE}",
             f"ip route add {GATEWAY}/32 dev {HOST_INTERFACE}",
             f"ip route add default via {GATEWAY}",
+            *(f"tc {command}" for command in tc_commands(shapes)),
         )
-        self._nodes[host.name].cmd("; ".join(steps))
+        said = self._nodes[host.name].cmd("; ".join(steps))
+        if said.strip():
+            raise RuntimeError(f"host {host.name}: {' | '.join(said.splitlines())}")
 
     def _spawn(self, words: Sequence[str], log: Path) -> None:
         with log.open("wb") as stream:
@@ -235,9 +238,9 @@ def remove_leftovers() -> None:
 
 def serve(connection: Connection) -> None:
     """Bring up what the connection asks for, and take it down when the connection ends."""
-    _, network, switches, hosts = connection.recv()
+    _, network, switches, hosts, links = connection.recv()
     remove_leftovers()
-    up = MininetNetwork(network, _free_tag())
+    up = MininetNetwork(network, _free_tag(), links)
     try:
         try:
             up.build()

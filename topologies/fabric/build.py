@@ -1,7 +1,7 @@
 """A `Network` as a `Fabric`: every switch, host and link of it, at its rates.
 
-The slowest link of the overlay has SLOWEST_LINK_BPS, and the others of the overlay keep their ratio
-to it. Physical links outside the overlay carry no Reduce and have the slowest rate.
+Where nobody says what rate 1 stands for, the slowest link of the overlay has SLOWEST_LINK_BPS. The
+others of the overlay keep their ratio to it. Physical links outside the overlay carry no Reduce.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ MAX_SWITCHES = 2_048
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What every link does to frames, each way: probabilities, and the seed of all chance."""
+    """What every link does to frames, each way: probabilities, and the seed of all chance.
+
+    `base`: bits a second of a link of rate 1; None: what gives the slowest SLOWEST_LINK_BPS.
+    """
 
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0
     seed: int = 0
+    base: int | None = None
 
 
 def build_fabric(
@@ -54,14 +58,15 @@ def build_fabric(
         fabric.add_switch(name, devices[name])
     for host in (*network.workers, network.destination):
         fabric.add_host(host.name, agents[host.name])
-    bps = link_rates(network)
+    bps = link_rates(network, conditions.base)
+    other = conditions.base or SLOWEST_LINK_BPS
     to_parent = dict(zip(network.topology.overlay.names, network.parent_port, strict=True))
     for link in network.links:
         on_tree = to_parent.get(link.lower) == link.lower_port
         fabric.connect(
             (link.lower, link.lower_port),
             (link.upper, link.upper_port),
-            spec(bps[link.lower] if on_tree else SLOWEST_LINK_BPS),
+            spec(bps[link.lower] if on_tree else other),
         )
     for host in network.workers:
         fabric.connect((host.name, HOST_PORT), (host.switch, host.port), spec(HOST_LINK_BPS))
@@ -70,11 +75,11 @@ def build_fabric(
     return fabric
 
 
-def link_rates(network: Network) -> dict[str, int]:
+def link_rates(network: Network, base: int | None = None) -> dict[str, int]:
     """Bits a second of every overlay switch's link upward (of the root: to the destination)."""
     overlay = network.topology.overlay
-    slowest: Fraction = min(overlay.tree.rate)
+    unit = SLOWEST_LINK_BPS / min(overlay.tree.rate) if base is None else Fraction(base)
     return {
-        name: int(SLOWEST_LINK_BPS * rate / slowest)
+        name: max(1, int(unit * rate))
         for name, rate in zip(overlay.names, overlay.tree.rate, strict=True)
     }

@@ -1,0 +1,66 @@
+"""Links and queues over Mininet: rates that hold, and queues that let go so much a second."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from controller import targets
+from controller.mininet_testbed import MininetTestbed
+from controller.planning import plan
+from controller.queues import QueueSettings
+from tests.emulation.runs import command, run
+from topologies import WorkloadOptions, parse
+from topologies.fabric.build import Conditions
+from topologies.network import wire
+from traffic.endpoint import Op
+from traffic.workloads import exact_sums, synthetic
+
+FRAME_BITS = 1520
+"""A contribution of 32 lanes, Ethernet header included."""
+BURST_BITS = 8 * 1600
+"""What a shaped link lets go at once."""
+
+
+@pytest.mark.parametrize("strategy", ["all-red", "all-blue"])
+def test_congestion_is_time_on_shaped_links(target: str, tree: str, strategy: str) -> None:
+    """6 workers: all-red sends 6 messages a chunk to the destination, all-blue 1."""
+    chunks, base = 60, 400_000
+    document = run(
+        tree, "-k", "3", "--strategy", strategy, "--target", target,
+        "--chunks", str(chunks), "--link-rate", str(base),
+    )  # fmt: skip
+    assert document["congestion"]["predicted"] == document["congestion"]["measured"]
+    assert document["retransmissions"] == 0
+    messages = {"all-red": 6, "all-blue": 1}[strategy]
+    least = (messages * chunks * FRAME_BITS - BURST_BITS) / base
+    assert 0.9 * least < document["network_seconds"] < 2.5 * least
+
+
+def test_a_rate_that_the_kernel_cannot_hold_is_refused(target: str, tree: str) -> None:
+    arguments = command(tree, "-k", "1", "--target", target, "--link-rate", "1k")
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "--link-rate: link r -> destination" in done.stderr
+
+
+@pytest.mark.bmv2
+def test_queues_of_bmv2_have_their_rate() -> None:
+    """The root hands 4 unsummed messages a chunk to a port that lets 200 a second go."""
+    reason = targets.why_not(targets.BMV2)
+    if reason is not None:
+        pytest.skip(reason)
+    chunks, packets_per_second = 50, 200
+    planned = plan(parse("binary-tree:levels=1", WorkloadOptions(workers="4")), 0, "all-red")
+    values = synthetic(4, chunks, seed=1)
+    settings = QueueSettings(queues=2, rate=packets_per_second, depth=200)
+    network = wire(planned.topology)
+    with MininetTestbed(network, targets.BMV2, Conditions(), settings) as testbed:
+        (job,) = testbed.switches.install([planned.blue], window=16)
+        (outcome,) = testbed.reduce([job], [values], Op.REDUCE)
+    assert outcome.is_right(exact_sums(values))
+    assert outcome.resent == 0
+    least = (4 * chunks - 1) / packets_per_second
+    assert 0.9 * least < testbed.busy / 1e9 < 2 * least

@@ -1,0 +1,41 @@
+"""What Mininet's process is told to bring up: values that cross from the controller's process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER_PREFIX = "bluetree-run-"
+"""Of the folder of a run; nothing else is ever removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPlan:
+    """How switches are started: for each, the words after its `-i port@interface` options.
+
+    `command` is the program with its first words, `arguments[name]` what follows the interfaces.
+    """
+
+    command: tuple[str, ...]
+    arguments: dict[str, tuple[str, ...]]
+    logs: Path
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """How host processes are started: the program, and the folder of their control sockets."""
+
+    command: tuple[str, ...]
+    controls: Path
+    logs: Path
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlan:
+    """What links do to frames.
+
+    Attributes:
+        base: bits a second of a link of rate 1; None leaves links as fast as the machine.
+    """
+
+    base: int | None = None
