@@ -6,16 +6,17 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from tests.emulation.isolated import run_isolated
 from tests.emulation.runs import (
     DEADLINE_S,
     command,
     eventually,
     host_process,
     run,
-    traces,
 )
 
 
@@ -38,21 +39,25 @@ def test_training_reallocates_through_every_strategy(target: str) -> None:
         assert row["predicted"] == row["measured"]
 
 
-def test_nothing_is_left_after_a_run(target: str, tree: str) -> None:
-    before = traces(tree)
-    run(tree, "-k", "1", "--target", target, "--chunks", "4")
-    assert traces(tree) == before
+def test_a_fat_tree_runs_within_a_minute_and_leaves_nothing(target: str, tmp_path: Path) -> None:
+    arguments = command("fat-tree:k=4", "-k", "4", "--target", target, "--json")
+    done = run_isolated(arguments, tmp_path, deadline=DEADLINE_S)
+    assert done.code == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["correct"] is True
+    assert all(link["predicted"] == link["measured"] for link in document["links"])
+    assert done.seconds < 60
+    assert done.after == done.before
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_is_left_after_a_kill(target: str, tree: str, number: signal.Signals) -> None:
-    before = traces(tree)
+def test_nothing_is_left_after_a_kill(
+    target: str, tree: str, tmp_path: Path, number: signal.Signals
+) -> None:
     arguments = command(tree, "-k", "1", "--target", target, "--chunks", "100000")
-    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as one:
-        assert eventually(lambda: bool(traces(tree).interfaces - before.interfaces), 60)
-        os.kill(one.pid, number)
-        one.wait(60)
-    assert eventually(lambda: traces(tree) == before)
+    done = run_isolated(arguments, tmp_path, kill=number, deadline=DEADLINE_S)
+    assert done.code != 0
+    assert done.after == done.before
 
 
 def test_a_host_that_dies_is_named(target: str, tree: str) -> None:
