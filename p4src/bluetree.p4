@@ -8,6 +8,8 @@
  *            |                                              (multicast)      |    (at hosts)
  *            +- other IPv4 -------------------------------> Routing ---------+--------------> out
  *            |                                                               |
+ *            +-- what was accepted -> Priority: its class in the queue of a port
+ *            |                                                               |
  *            +------- every packet ends in exactly one cell of `outcomes` ---+
  *
  * This file only includes, orders the controls and instantiates the switch. All state lives in the
@@ -25,6 +27,7 @@
 #include "include/control/upstream.p4"
 #include "include/control/downstream.p4"
 #include "include/control/routing.p4"
+#include "include/control/priority.p4"
 #include "include/control/delivery.p4"
 
 control BluetreeIngress(inout headers_t hdr,
@@ -36,6 +39,7 @@ control BluetreeIngress(inout headers_t hdr,
     Upstream()    upstream;
     Downstream()  downstream;
     Routing()     routing;
+    Priority()    priority;
 
     apply {
         /* Nothing leaves unless a control below says where to. */
@@ -69,6 +73,11 @@ control BluetreeIngress(inout headers_t hdr,
             }
         } else {
             meta.outcome = outcome_t.UNKNOWN_KIND;
+        }
+        /* What was absorbed needs no queue, but may move a window. */
+        if (meta.outcome < outcome_t.NOT_IPV4
+            && (meta.has_ticket == 1 || meta.outcome != outcome_t.ABSORBED)) {
+            priority.apply(hdr, meta, standard_metadata);
         }
         outcomes.count((bit<32>)(bit<8>)meta.outcome);
     }

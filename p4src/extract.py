@@ -15,7 +15,19 @@ _CONST = re.compile(r"^const (?:bit<\d+>|int)\s+(\w+)\s*=\s*(0x[0-9A-Fa-f]+|\d+)
 _ENUM = re.compile(r"^enum bit<\d+> (\w+)_t \{(.*?)^\}", re.MULTILINE | re.DOTALL)
 _MEMBER = re.compile(r"^\s*(\w+)\s*=\s*(\d+)", re.MULTILINE)
 
-_EXPORTED = ("LANES", "SOURCES", "SLOTS", "JOBS", "AGG_UDP_PORT", "AGG_VERSION")
+_EXPORTED = (
+    "LANES",
+    "SOURCES",
+    "SLOTS",
+    "JOBS",
+    "QUEUES",
+    "WINDOWS",
+    "AGG_UDP_PORT",
+    "AGG_VERSION",
+    "OPTION_LAYER",
+    "OPTION_ITERATION",
+    "TICKET_BYTES",
+)
 _ENUMS = (
     ("kind", "Kind", "Kinds of message (`kind_t`)."),
     ("outcome", "Outcome", "What became of a packet (`outcome_t`): its cell in `outcomes`."),

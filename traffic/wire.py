@@ -2,6 +2,8 @@
 
     Ether()/IP()/UDP(dport=9590)/Aggregation(job=1, source=2, epoch=1, chunk=0, weight=1)/Lanes(...)
 
+    IP(options=[TicketOption(layer=3), TicketOption(optclass="debug", iteration=17)])
+
 Both sides are made from `traffic.message.HEADER`. Scapy builds and takes apart packets by hand, in
 tests and shells; it is never on a hot path.
 """
@@ -11,6 +13,7 @@ from typing import Any, ClassVar
 from scapy.fields import (
     ByteEnumField,
     ByteField,
+    ConditionalField,
     Field,
     FieldListField,
     FlagsField,
@@ -19,10 +22,19 @@ from scapy.fields import (
     SignedIntField,
     _FieldContainer,
 )
-from scapy.layers.inet import UDP
+from scapy.layers.inet import UDP, IPOption, _IPOption_HDR
 from scapy.packet import Packet, bind_bottom_up, bind_layers
 
-from p4src.constants import AGG_UDP_PORT, AGG_VERSION, LANES, Flag, Kind
+from p4src.constants import (
+    AGG_UDP_PORT,
+    AGG_VERSION,
+    LANES,
+    OPTION_ITERATION,
+    OPTION_LAYER,
+    TICKET_BYTES,
+    Flag,
+    Kind,
+)
 from traffic.message import (
     DESTINATION_SOURCE,
     HEADER,
@@ -95,6 +107,25 @@ class Lanes(Packet):
         return b"", s
 
 
+class TicketOption(IPOption):
+    """One of the two IPv4 options of a ticket: the layer, or with `optclass` 2 the iteration."""
+
+    name = "Ticket"
+    copy_flag = OPTION_LAYER >> 7
+    optclass = OPTION_LAYER >> 5 & 3
+    option = OPTION_LAYER & 31
+    fields_desc: ClassVar[list[Any]] = [
+        _IPOption_HDR,
+        ByteField("length", TICKET_BYTES),
+        ConditionalField(ShortField("layer", 0), lambda ticket: not _is_iteration(ticket)),
+        ConditionalField(ShortField("iteration", 0), lambda ticket: _is_iteration(ticket)),
+    ]
+
+
+def _is_iteration(ticket: Packet) -> bool:
+    return bool(ticket.optclass == OPTION_ITERATION >> 5 & 3)
+
+
 bind_layers(UDP, Aggregation, dport=AGG_UDP_PORT)
 # A result is delivered to the worker's own port; the destination always speaks from this one.
 bind_bottom_up(UDP, Aggregation, sport=AGG_UDP_PORT)
@@ -119,6 +150,7 @@ __all__ = [
     "Kind",
     "Lanes",
     "Message",
+    "TicketOption",
     "decode_datagram",
     "decode_frame",
     "decode_message",

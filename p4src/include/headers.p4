@@ -18,6 +18,10 @@ typedef bit<16> weight_t;
 /* Exponents compare as unsigned numbers; 0 asks for none. */
 typedef bit<16> exponent_t;
 typedef bit<32> slot_t;
+typedef bit<16> layer_t;
+typedef bit<16> iteration_t;
+typedef bit<16> window_t;
+typedef bit<3>  priority_t;
 
 /* Newer allocations, and newer chunks of one allocation, compare greater. */
 typedef bit<64> tag_t;
@@ -38,6 +42,15 @@ enum bit<8> kind_t {
     RESULT     = 2,
     ACK        = 3
 }
+
+/* A ticket: two IPv4 options of the numbers that RFC 4727 leaves to experiments, copied into every
+ * fragment. Each is kind, length 4 and a 16-bit value.
+ */
+const bit<8> OPTION_END       = 0;
+const bit<8> OPTION_NO_OP     = 1;
+const bit<8> OPTION_LAYER     = 158;
+const bit<8> OPTION_ITERATION = 222;
+const bit<8> TICKET_BYTES     = 4;
 
 const bit<8> FLAG_DIRECT   = 0x01;
 const bit<8> FLAG_LATE     = 0x02;
@@ -156,6 +169,11 @@ struct metadata_t {
     slot_t       slot;
     verdict_t    verdict;
     bit<1>       resent;
+    /* The ticket, if the packet carries one; the parser reads it. */
+    bit<1>       has_ticket;
+    layer_t      layer;
+    iteration_t  iteration;
+    window_t     window;
 }
 
 error {

@@ -26,6 +26,14 @@
 #define JOBS 1024
 #endif
 
+/* Strict-priority queues of a port: bmv2's most. */
+#define QUEUES 8
+
+/* Priority windows: number j is that of job j, those above JOBS are left to plain traffic. */
+#define WINDOWS 2048
+
+/* Cells by port number, which has 9 bits. */
+const int PORTS           = 512;
 const int LANE_BITS       = 32;
 const int LANES_BITS      = LANES * LANE_BITS;
 const int LANES_BYTES     = LANES * 4;
@@ -40,5 +48,7 @@ const int UPSTREAM_SIZE           = 2 * JOBS;
 const int DOWNSTREAM_SIZE         = JOBS;
 const int HOSTS_SIZE              = 8 * JOBS;
 const int IPV4_ROUTES_SIZE        = 16384;
+const int TENSOR_FLOWS_SIZE       = JOBS;
+const int SCHEDULING_SIZE         = 2;
 
 #endif

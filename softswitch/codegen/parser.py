@@ -49,6 +49,7 @@ class ParserCode:
         self.numbered: dict[str, int] = {}
         self.at = Position(None, 0)
         self.cyclic = False
+        self.heads: list[str] = []
 
     def write(self) -> None:
         """The whole parser; sets ``perr`` and ``o``."""
@@ -57,7 +58,8 @@ class ParserCode:
         if init is None:
             return
         self._number(init)
-        for name in self._joins(init):
+        self.heads = self._joins(init)
+        for name in self.heads:
             self._number(name)
         if self.cyclic:
             self.out.line("rounds = 0")
@@ -67,8 +69,10 @@ class ParserCode:
                 done = 0
                 while done < len(self.numbered):
                     name = list(self.numbered)[done]
+                    # Entered once, the first state reads from the first byte.
+                    at = Position("o" if done or init in self.heads else None, 0)
                     with self.out.block(f"if st == {done}:"):
-                        self._state(name, Position("o", 0), 0)
+                        self._state(name, at, 0)
                     done += 1
             return
         with self.out.block("while True:"):
@@ -92,10 +96,17 @@ class ParserCode:
                 if target not in reach:
                     reach.append(target)
         joins = [n for n in reach if entries[n] > 1]
-        self.cyclic = any(n in self._reachable(n) for n in joins)
-        if self.cyclic or self._paths(init, {}) > _COPIES:
+        heads = [n for n in joins if n in self._reachable(n)]
+        self.cyclic = bool(heads)
+        # Written once; what is not on a cycle keeps known offsets, on the way to one or past it.
+        once = dict.fromkeys(heads, 1)
+        if sum(self._paths(name, once.copy()) for name in (init, *self._after(heads))) > _COPIES:
             return joins
-        return []
+        return heads
+
+    def _after(self, heads: list[str]) -> list[str]:
+        """The states entered from the numbered ones."""
+        return [target for name in heads for target in self._targets(name)]
 
     def _reachable(self, start: str) -> set[str]:
         seen: set[str] = set()

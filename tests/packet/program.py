@@ -175,6 +175,11 @@ class BluetreeSwitch:
         self._counted: Counter[Outcome] = Counter()
         self.outcomes()
 
+    @property
+    def sentinels(self) -> int:
+        """Packets that the harness itself has sent through the program so far."""
+        return self._sentinels
+
     def outcomes(self) -> dict[Outcome, int]:
         """Outcomes of the packets since the last call; the harness's own are left out.
 

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from controller.p4rt import BlockingFleet, CounterValue, SwitchAddress, connect_blocking
 from controller.p4rt.schema import Artefacts
 from controller.program import Entity, Op, TableEntry, Update
+from p4src.constants import QUEUES
 from softswitch.device import Device
 from softswitch.p4runtime import P4RuntimeServer, ServerThread
 
@@ -237,7 +238,7 @@ class SoftswitchTarget(Target):
     kind = "softswitch"
 
     def __init__(self) -> None:
-        self._device = Device(device_id=1, cpu_port=CPU_PORT)
+        self._device = Device(device_id=1, cpu_port=CPU_PORT, queues=QUEUES)
         self._server = ServerThread(P4RuntimeServer([self._device], packet_out=self._packet_out))
         self._frames: list[tuple[int, bytes]] = []
         self._changed = threading.Condition()

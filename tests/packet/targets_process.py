@@ -16,6 +16,7 @@ import grpc
 from finsy.proto import p4r, p4r_grpc
 
 from controller.p4rt import SwitchAddress
+from p4src.constants import QUEUES
 from tests.packet.targets import CPU_PORT, PORTS, Target
 from tests.packet.targets_veth import Links
 
@@ -101,6 +102,8 @@ class ProcessTarget(Target):
                     address,
                     "--cpu-port",
                     str(CPU_PORT),
+                    "--priority-queues",
+                    str(QUEUES),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
