@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from softswitch.errors import SoftswitchError
 from softswitch.ports import PortError, PortName, parse_port
+from softswitch.ports.queueing import QueueSetting, What, parse_setting
 
 JSON_VERSION = "2.24"
 """The newest version of bmv2's JSON that is read."""
@@ -44,6 +45,8 @@ class Options:
     device_id: int
     cpu_port: int | None
     queues: int
+    queue_settings: tuple[QueueSetting, ...]
+    queue_commands: Path | None
     address: str
     capture_dir: Path | None
     dump: int
@@ -88,6 +91,8 @@ def parse(arguments: Sequence[str]) -> Options:
         device_id=found.device_id,
         cpu_port=found.cpu_port,
         queues=found.priority_queues,
+        queue_settings=(*found.queue_rate, *found.queue_depth),
+        queue_commands=found.queue_commands,
         address=found.grpc_server_addr,
         capture_dir=found.pcap,
         dump=found.dump_packet_data,
@@ -231,7 +236,38 @@ def _add_target(group: argparse._ArgumentGroup) -> None:
         "--drop-port", type=_natural, default=DROP_PORT, metavar="N", help="only 511 is served"
     )
     group.add_argument(
-        "--priority-queues", type=_natural, default=1, metavar="N", help="queues a port; default 1"
+        "--priority-queues",
+        type=_natural,
+        default=1,
+        metavar="N",
+        help="queues a port; default 1. standard_metadata.priority picks one; N-1 is served first",
+    )
+    _add_queue_setting(
+        group,
+        "rate",
+        "PPS",
+        "packets/s of each queue (of PORT, of its QUEUE); default 0: unlimited",
+    )
+    _add_queue_setting(
+        group, "depth", "N", "packets that each queue holds (of PORT, of its QUEUE); default 64"
+    )
+    group.add_argument(
+        "--queue-commands",
+        type=Path,
+        metavar="FILE",
+        help="set queues as every line says: set_queue_rate PPS [PORT [QUEUE]], set_queue_depth N "
+        "[PORT [QUEUE]]; SIGHUP reads the file again",
+    )
+
+
+def _add_queue_setting(group: argparse._ArgumentGroup, what: What, unit: str, text: str) -> None:
+    group.add_argument(
+        f"--queue-{what}",
+        action="append",
+        default=[],
+        type=_QueueSetting(what),
+        metavar=f"[PORT:[QUEUE:]]{unit}",
+        help=f"{text}; may come many times",
     )
 
 
@@ -266,6 +302,19 @@ class _Refusal:
 
     def __call__(self, text: str) -> NoReturn:
         raise UsageError(f"{self._flag} of bmv2 is not supported: see docs/softswitch.md")
+
+
+class _QueueSetting:
+    """The type of an option that sets queues."""
+
+    def __init__(self, what: What) -> None:
+        self._what = what
+
+    def __call__(self, text: str) -> QueueSetting:
+        try:
+            return parse_setting(self._what, text)
+        except PortError as error:
+            raise UsageError(str(error)) from error
 
 
 def _notes(found: argparse.Namespace) -> list[str]:

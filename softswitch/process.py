@@ -16,6 +16,7 @@ from softswitch.options import Options, UsageError
 from softswitch.p4runtime import P4RuntimeServer, ServerThread, Tls
 from softswitch.ports import DataPlane, PortError, PortName, read_ports
 from softswitch.ports.naming import check_distinct
+from softswitch.ports.queueing import QueueSetting, check_settings, read_settings
 
 LOG = logging.getLogger("softswitch")
 
@@ -48,6 +49,7 @@ def run(options: Options) -> None:
         clock,
         capture_dir=options.capture_dir,
         dump=options.dump,
+        queues=_queues(options),
     )
     _heed_signals(options, plane)
     try:
@@ -90,6 +92,14 @@ def _wanted(options: Options) -> tuple[PortName, ...]:
     return wanted
 
 
+def _queues(options: Options) -> tuple[QueueSetting, ...]:
+    """Return the settings of queues of the command line and of the file as it is now."""
+    path = options.queue_commands
+    settings = (*options.queue_settings, *(read_settings(path) if path is not None else ()))
+    check_settings(settings, options.queues)
+    return settings
+
+
 def _tls(options: Options) -> Tls | None:
     if not options.tls or options.tls_certificate is None or options.tls_key is None:
         return None
@@ -123,7 +133,7 @@ def _pem(path: Path) -> bytes:
 
 
 def _heed_signals(options: Options, plane: DataPlane) -> None:
-    """End on SIGTERM and SIGINT; on SIGHUP make the ports those that are wanted now."""
+    """End on SIGTERM and SIGINT; on SIGHUP make ports and queues what is wanted now."""
 
     def reload() -> None:
         try:
@@ -131,6 +141,11 @@ def _heed_signals(options: Options, plane: DataPlane) -> None:
             LOG.info("Ports are as wanted")
         except PortError as error:
             LOG.error("Ports are not all as wanted: %s", error)
+        try:
+            plane.set_queues(_queues(options))
+            LOG.info("Queues are as wanted")
+        except PortError as error:
+            LOG.error("Queues stay as they were: %s", error)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: plane.stop())

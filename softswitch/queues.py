@@ -89,6 +89,11 @@ class PortQueues:
         for queue in self._chosen(priority):
             queue.depth = packets
 
+    def reset(self) -> None:
+        """Give every queue the default rate and depth; what waits stays."""
+        self.set_rate(0)
+        self.set_depth(DEFAULT_DEPTH)
+
     def rate(self, priority: int) -> int:
         """Packets/s of a queue; 0: unlimited."""
         return self._chosen(priority)[0].rate

@@ -11,7 +11,7 @@ import os
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from softswitch.device import Device
@@ -19,6 +19,7 @@ from softswitch.ir import Program
 from softswitch.ports.errors import PortError
 from softswitch.ports.naming import PortName
 from softswitch.ports.port import Port
+from softswitch.ports.queueing import QueueBank, QueueSetting
 
 LOG = logging.getLogger("softswitch")
 
@@ -41,6 +42,7 @@ class DataPlane:
         clock: the switch's clock in microseconds, the same that the device has.
         capture_dir: where every port records what comes and goes, if given.
         dump: how many bytes of every packet to log.
+        queues: rates and depths of queues; the device tells how many a port has.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class DataPlane:
         *,
         capture_dir: Path | None = None,
         dump: int = 0,
+        queues: Iterable[QueueSetting] = (),
     ) -> None:
         self._device = device
         self._packet_in = packet_in
@@ -68,6 +71,8 @@ class DataPlane:
         self._has_ages = False
         self._packets = 0
         self._elsewhere: set[int] = set()
+        self._queues = QueueBank(device.queues, queues)
+        self._touched: dict[int, Port] = {}
 
     # Ports
 
@@ -115,6 +120,28 @@ class DataPlane:
         self._poll.unregister(port.fileno())
         port.tell_losses()
         port.close()
+        self._queues.remove(number)
+
+    # Queues
+
+    def set_queues(self, settings: Iterable[QueueSetting]) -> None:
+        """Have all queues as `settings` say, others as by default; raises QueueSettingError.
+
+        From other threads only by `ask`.
+        """
+        self._queues.configure(settings)
+
+    def set_queue_rate(
+        self, packets_per_second: int, port: int | None = None, priority: int | None = None
+    ) -> None:
+        """bmv2's ``set_queue_rate``: of all ports, a port, or one queue of it; 0: unlimited."""
+        self._queues.add(QueueSetting("rate", packets_per_second, port, priority))
+
+    def set_queue_depth(
+        self, packets: int, port: int | None = None, priority: int | None = None
+    ) -> None:
+        """bmv2's ``set_queue_depth``: of all ports, a port, or one queue of it."""
+        self._queues.add(QueueSetting("depth", packets, port, priority))
 
     # From other threads and from signal handlers
 
@@ -138,7 +165,7 @@ class DataPlane:
         chores_at = 0.0
         while not self._ended:
             pause = SWEEP_S if self._ages() else REPORT_S
-            ready = self._poll.poll(pause)
+            ready = self._wait(pause)
             for descriptor, events in ready:
                 port = self._by_descriptor.get(descriptor)
                 if descriptor == self._wake:
@@ -148,11 +175,24 @@ class DataPlane:
                         self._look_after(port)
                     if events & select.EPOLLIN:
                         self._carry(port)
+            if self._queues.active:
+                self._serve()
             if time.monotonic() >= chores_at:
                 chores_at = time.monotonic() + pause
                 if self._ages():
                     self._device.age(self._clock())
                 self._report()
+
+    def _wait(self, pause: float) -> list[tuple[int, int]]:
+        """Wait for frames, for `pause` seconds, or until a queued packet's turn comes."""
+        turn = self._queues.next_turn()
+        if turn is None:
+            return self._poll.poll(pause)
+        until_turn = (turn - time.monotonic_ns()) / 1e9
+        if 0 < until_turn < pause:
+            # epoll counts in milliseconds, which is long at 10,000 packets/s; select does not
+            select.select((self._poll.fileno(),), (), (), until_turn)
+        return self._poll.poll(0)
 
     def close(self) -> None:
         """Detach all ports."""
@@ -182,6 +222,11 @@ class DataPlane:
     def _report(self) -> None:
         for port in self._ports.values():
             port.tell_losses()
+        self._queues.tell_losses(self._name_of)
+
+    def _name_of(self, number: int) -> str:
+        port = self._ports.get(number)
+        return "" if port is None else f" ({port.interface.name})"
 
     def _look_after(self, port: Port) -> None:
         """Note why the kernel woke the loop for a port: its interface went down, or away."""
@@ -203,6 +248,11 @@ class DataPlane:
             for frame in frames:
                 self._run_logged(source.number, frame)
             return
+        if self._queues.active:
+            for frame in frames:
+                self._queue(source.number, frame)
+            self._packets += len(frames)
+            return
         process, number, now = self._device.process, source.number, self._clock()
         ports = self._ports
         touched: list[Port] = []
@@ -220,6 +270,41 @@ class DataPlane:
         for port in touched:
             port.flush()
 
+    def _queue(self, number: int, frame: bytes) -> int:
+        """Run a packet up to its queues; how many copies there are."""
+        packets = self._device.enqueue(number, frame, self._clock())
+        for packet in packets:
+            if not self._queues.has_room(packet):
+                # what may leave now would have left, had the packets come one by one
+                self._serve()
+            self._queues.offer(packet, time.monotonic_ns())
+        return len(packets)
+
+    def _serve(self) -> None:
+        """Send every queued packet whose turn has come."""
+        queues, logged = self._queues, LOG.isEnabledFor(logging.DEBUG)
+        now_ns = time.monotonic_ns()
+        while (served := queues.take(now_ns)) is not None:
+            packet = served.packet
+            left = self._device.dequeue(packet, self._clock(), served.enq_qdepth, served.deq_qdepth)
+            for copy in left.queued:
+                queues.offer(copy, now_ns)
+            if left.frame is None:
+                if logged:
+                    LOG.debug("[queue %d] Dropping packet at the end of egress", packet.priority)
+                continue
+            if logged:
+                self._log_sent(f"[queue {packet.priority}]", packet.port, left.frame)
+            port = self._ports.get(packet.port)
+            if port is None:
+                self._leave_elsewhere(packet.port, left.frame)
+            else:
+                port.outbox.append(left.frame)
+                self._touched[packet.port] = port
+        for port in self._touched.values():
+            port.flush()
+        self._touched.clear()
+
     def _packet_out(self, packet: bytes) -> None:
         cpu_port = self._device.cpu_port
         if cpu_port is not None:
@@ -231,18 +316,25 @@ class DataPlane:
         self._packets += 1
         LOG.debug("%s Processing packet received on port %d", tag, number)
         self._log_bytes(tag, packet)
+        if self._queues.active:
+            if not self._queue(number, packet):
+                LOG.debug("%s Dropping packet", tag)
+            return
         copies = self._device.process(number, packet, self._clock())
         if not copies:
             LOG.debug("%s Dropping packet", tag)
         for out, copy in copies:
-            LOG.debug("%s Transmitting packet of size %d out of port %d", tag, len(copy), out)
-            self._log_bytes(tag, copy)
+            self._log_sent(tag, out, copy)
             port = self._ports.get(out)
             if port is None:
                 self._leave_elsewhere(out, copy)
             else:
                 port.outbox.append(copy)
                 port.flush()
+
+    def _log_sent(self, tag: str, out: int, packet: bytes) -> None:
+        LOG.debug("%s Transmitting packet of size %d out of port %d", tag, len(packet), out)
+        self._log_bytes(tag, packet)
 
     def _log_bytes(self, tag: str, packet: bytes) -> None:
         if self._dump:

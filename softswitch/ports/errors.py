@@ -11,3 +11,7 @@ class PortError(SoftswitchError):
 
 class PortNameError(PortError):
     """What was written for a port is not one: bad usage, whatever the machine has."""
+
+
+class QueueSettingError(PortNameError):
+    """What is written as the setting of a queue is none."""

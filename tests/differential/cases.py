@@ -96,6 +96,13 @@ def _join(fields: Fields, header: str) -> tuple[int, int]:
     return part.bits()
 
 
+def _queues(fields: Fields, rng: random.Random) -> None:
+    fields.set("order", "code", rng.choice([0, 1, 2, 3, 4]))
+    fields.set("order", "priority", rng.choice([0, 0, 1, 8]))
+    fields.set("order", "argument", rng.choice(PORTS))
+    fields.set("order", "show", 0)
+
+
 def _state(fields: Fields, rng: random.Random) -> None:
     code = rng.choice([1, 1, 2, 2, 3, 4, 5, 7, 8, 9, 10, 11, 13, 14])
     fields.set("request", "code", code)
@@ -144,6 +151,15 @@ CASES = (
         _as_drawn,
         True,
         (Excluded("idle notices", "bmv2 sweeps every second of its own clock"),),
+    ),
+    Case(
+        "queues",
+        _queues,
+        False,
+        (
+            Excluded("order.show", "depths and times; tests/packet/test_queues.py checks them"),
+            Excluded("order.argument outside the ports", "no interface shows what left there"),
+        ),
     ),
     Case(
         "state",

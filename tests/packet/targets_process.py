@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -20,9 +21,10 @@ from p4src.constants import QUEUES
 from tests.packet.targets import CPU_PORT, PORTS, Target
 from tests.packet.targets_veth import Links
 
-FIRST_PORT = 9559
-"""P4Runtime's own port, and the first that is tried. The last stays below those that the kernel
-gives to clients."""
+FIRST_PORT = 9559 + os.getpid() % 1000 * 16
+"""The first port that is tried: from P4Runtime's own, 9559, on, elsewhere for each process, as two
+that look at the same time would both find the same one free. The last stays below those that the
+kernel gives to clients."""
 
 LAST_PORT = 32000
 START_DEADLINE_S = 30.0
@@ -49,6 +51,9 @@ class ProcessTarget(Target):
     """
 
     command: str
+    queues = QUEUES
+    options: tuple[str, ...] = ()
+    """Further options of the target."""
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix=f"bluetree-{self.kind}-")
@@ -77,10 +82,16 @@ class ProcessTarget(Target):
     def _inject(self, port: int, frame: bytes) -> None:
         self._links.send(port, frame)
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def _receive(self, seconds: float) -> tuple[int, bytes] | None:
         return self._links.receive(seconds)
 
     def _start(self, address: str, device_id: int) -> subprocess.Popen[bytes]:
+        self.thrift_port = free_port(int(address.rpartition(":")[2]) + 1)
         interfaces = [
             part for port in PORTS for part in ("-i", f"{port}@{self._links.switch_end[port]}")
         ]
@@ -93,7 +104,7 @@ class ProcessTarget(Target):
                     str(device_id),
                     *interfaces,
                     "--thrift-port",
-                    str(free_port(int(address.rpartition(":")[2]) + 1)),
+                    str(self.thrift_port),
                     "--log-console",
                     "--log-level",
                     "warn",
@@ -103,7 +114,8 @@ class ProcessTarget(Target):
                     "--cpu-port",
                     str(CPU_PORT),
                     "--priority-queues",
-                    str(QUEUES),
+                    str(self.queues),
+                    *self.options,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

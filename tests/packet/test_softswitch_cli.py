@@ -41,6 +41,8 @@ def test_help_names_every_option_of_simple_switch_grpc() -> None:
         "--cpu-port",
         "--drop-port",
         "--priority-queues",
+        "--queue-rate",
+        "--queue-depth",
         "--max-mc-groups",
     ):
         assert option in result.stdout
@@ -68,6 +70,10 @@ def test_versions() -> None:
         (["--no-p4", "--", "--drop-port", "9"], "--drop-port 9: only 511"),
         (["--no-p4", "--", "--priority-queues", "0"], "at least one queue"),
         (["--no-p4", "--", "--priority-queues", "many"], "'many' is not a whole number"),
+        (["--no-p4", "--queue-rate", "fast"], "'fast' is no queue rate: write [PORT:[QUEUE:]]N"),
+        (["--no-p4", "--queue-depth", "1:1:8"], "there is no queue 1: a port has queues 0..0"),
+        (["--no-p4", "--queue-depth", "511:8"], "port 511 of a queue depth is outside 0..510"),
+        (["--no-p4", "--queue-commands", "/nowhere"], "cannot read the queues of /nowhere"),
         (["--no-p4", "--", "--grpc-server-ssl"], "--grpc-server-ssl needs --grpc-server-cert"),
         (["--no-p4", "--", "--grpc-server-cert", "x"], "certificates without TLS"),
         (["--no-p4", "--use-files", "1"], "--use-files of bmv2 is not supported"),
