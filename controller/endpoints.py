@@ -19,6 +19,7 @@ from traffic.message import (
     group_ip,
     group_mac,
 )
+from traffic.stream import Stream
 from traffic.worker_config import WorkerConfig
 
 _FRAME_BITS = 8 * (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + HEADER_BYTES + LANES * LANE_BYTES)
@@ -49,17 +50,32 @@ class Timing:
         return self.timeout // 2
 
 
+def members(network: Network, plan: JobPlan) -> tuple[Host, ...]:
+    """The hosts whose workers take part in a job, in the order of their ranks in it."""
+    if plan.members is None:
+        return network.workers
+    return tuple(host for host in network.workers if host.rank in plan.members)
+
+
+def job_sources(network: Network, plan: JobPlan) -> Mapping[int, frozenset[int]]:
+    """What the destination may hear under a plan: for every source, ranks within the job."""
+    rank = {host.rank: i for i, host in enumerate(members(network, plan))}
+    heard = destination_sources(network, plan.blue, plan.members)
+    return {source: frozenset(rank[at] for at in ranks) for source, ranks in heard.items()}
+
+
 def worker_config(
     network: Network, plan: JobPlan, host: Host, op: Op, timing: Timing, first_chunk: int
 ) -> WorkerConfig:
-    """What the worker on `host` is told of a job."""
+    """What the worker on `host`, which takes part, is told of a job."""
+    taking_part = range(len(network.workers)) if plan.members is None else sorted(plan.members)
     return WorkerConfig(
         name=host.name,
         job=plan.job,
         epoch=plan.epoch,
         source=host.source,
-        rank=host.rank,
-        workers=len(network.workers),
+        rank=taking_part.index(host.rank),
+        workers=len(taking_part),
         mac=mac_text(host.mac),
         ip=ip_text(host.ip),
         udp_port=host.udp_port,
@@ -77,9 +93,15 @@ def worker_config(
 
 
 def destination_config(
-    network: Network, plan: JobPlan, op: Op, timing: Timing, chunks: int, first_chunk: int
+    network: Network,
+    plan: JobPlan,
+    op: Op,
+    timing: Timing,
+    chunks: int,
+    first_chunk: int,
+    stream: Stream | None = None,
 ) -> DestinationConfig:
-    """What the destination is told of a job."""
+    """What the destination is told of a job; with a stream, `chunks` is 0."""
     host = network.destination
     return DestinationConfig(
         job=plan.job,
@@ -92,8 +114,10 @@ def destination_config(
         chunks=chunks,
         first_chunk=first_chunk,
         answer_interval=timing.answer_interval,
-        sources=destination_sources(network, plan.blue),
-        workers=[worker.name for worker in network.workers],
+        sources=job_sources(network, plan),
+        workers=[host.name for host in members(network, plan)],
+        window=plan.window,
+        stream=stream,
     )
 
 

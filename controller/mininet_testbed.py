@@ -12,19 +12,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import Client, Connection, wait
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, window_time, worker_config
 from controller.errors import EnvironmentLacksError, RunFailedError
 from controller.p4rt import SwitchAddress, SwitchUnreachableError, connect_blocking
+from controller.peers import HostPeer, Hosts, Peer, connect, tail
 from controller.queues import QueueError, QueueSettings, set_bmv2_queues
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, Progress
@@ -33,8 +32,9 @@ from topologies.fabric.build import Conditions, link_rates
 from topologies.mininet_net import load_mininet
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, SwitchPlan
 from topologies.network import CPU_PORT, Network
+from traffic.commands import AttachDestination, AttachWorker, Command, Report, Start
 from traffic.endpoint import Op
-from traffic.reports import JobOutcome, Values
+from traffic.reports import DestinationReport, JobOutcome, Values, WorkerReport
 
 SWITCH_PROGRAMS = {"softswitch": "softswitch", "bmv2": "simple_switch_grpc"}
 TOOLS = ("mnexec", "ip", "ethtool", "setpriv")
@@ -94,7 +94,7 @@ class MininetTestbed:
         self._links = LinkPlan(base=conditions.base)
         self._queues = queues
         self._resources = ExitStack()
-        self._hosts: dict[str, _Peer] = {}
+        self._hosts = Hosts({})
         self._busy = 0
 
     def __enter__(self) -> Self:
@@ -144,33 +144,40 @@ class MininetTestbed:
         failure: FailurePoint | None = None,
         progress: Progress | None = None,
     ) -> tuple[JobOutcome, ...]:
-        """See `Testbed.reduce`; one job, and no switch is killed."""
-        (plan,), (tensor,) = plans, values
-        chunks = tensor.shape[1]
+        """See `Testbed.reduce`; no switch is killed."""
+        destination = self.network.destination.name
+        workers = [host.name for host in self.network.workers]
         window_ns = self._window_time(plans)
         timing = _timing(window_ns)
-        first_chunk = self.switches.take_chunks(plan.job, chunks)
-        destination = self._hosts[self.network.destination.name]
-        config = destination_config(self.network, plan, op, timing, chunks, first_chunk)
-        destination.send("attach", config, None)
-        workers = [self._hosts[host.name] for host in self.network.workers]
-        for host, peer in zip(self.network.workers, workers, strict=True):
-            told = worker_config(self.network, plan, host, op, timing, first_chunk)
-            peer.send("attach", told, tensor[host.rank])
-        for peer in (destination, *workers):
-            peer.expect("attached")
+        attach: list[tuple[str, Command]] = []
+        for plan, tensor in zip(plans, values, strict=True):
+            chunks = tensor.shape[1]
+            first = self.switches.take_chunks(plan.job, chunks)
+            config = destination_config(self.network, plan, op, timing, chunks, first)
+            attach.append((destination, AttachDestination(config)))
+            for host in self.network.workers:
+                told = worker_config(self.network, plan, host, op, timing, first)
+                attach.append((host.name, AttachWorker(told, tensor[host.rank])))
+        self._hosts.tell(attach)
+        jobs = [plan.job for plan in plans]
+        total = sum(tensor.shape[1] for tensor in values)
         began = time.monotonic_ns()
-        for peer in (destination, *workers):
-            peer.send("start")
+        self._hosts.tell([(name, Start(job)) for name in workers for job in jobs])
         each = CHUNK_DEADLINE_S + 2 * window_ns / _SECOND_NS
-        self._wait_for_workers(workers, REDUCE_DEADLINE_S + chunks * each)
+        patience = REDUCE_DEADLINE_S + total * each
+        report = progress or (lambda _: None)
+        self._hosts.wait(workers, destination, jobs, patience, report)
         self._busy += time.monotonic_ns() - began
-        if progress is not None:
-            progress(chunks)
-        for peer in (destination, *workers):
-            peer.send("report")
-        reports = [peer.expect("report", passing=("finished",)) for peer in (destination, *workers)]
-        return (JobOutcome(reports[0], tuple(reports[1:])),)
+        report(total)
+        return tuple(self._outcome(job) for job in jobs)
+
+    def _outcome(self, job: int) -> JobOutcome:
+        hosts = (self.network.destination, *self.network.workers)
+        reports = self._hosts.tell([(host.name, Report(job)) for host in hosts])
+        return JobOutcome(
+            next(one for one in reports if isinstance(one, DestinationReport)),
+            tuple(one for one in reports if isinstance(one, WorkerReport)),
+        )
 
     def _window_time(self, plans: Sequence[JobPlan]) -> int:
         """See `window_time`; 0 where links are as fast as the machine."""
@@ -194,8 +201,8 @@ class MininetTestbed:
             stderr=subprocess.STDOUT,
         )
         resources.callback(_end, process)
-        connection = _connect(control, lambda: process.poll() is not None, folder / "network.log")
-        self._mininet = _Peer("Mininet", connection, folder / "network.log")
+        connection = connect(control, lambda: process.poll() is not None, folder / "network.log")
+        self._mininet = Peer("Mininet", connection, folder / "network.log")
         resources.enter_context(self._mininet.connection)
         for part in ("switches", "hosts"):
             (folder / part).mkdir()
@@ -238,13 +245,14 @@ class MininetTestbed:
                 raise RunFailedError(f"switch {name}: {error}") from None
 
     def _connect_hosts(self, resources: ExitStack, folder: Path) -> None:
+        peers = {}
         for host in (*self.network.workers, self.network.destination):
             control = folder / "hosts" / host.name
             log = folder / "hosts" / f"{host.name}.log"
-            connection = _connect(control, partial(self._has_ended, log), log)
-            peer = _Peer(f"host {host.name}", connection, log)
-            resources.enter_context(peer.connection)
-            self._hosts[host.name] = peer
+            connection = connect(control, partial(self._has_ended, log), log)
+            peers[host.name] = HostPeer(f"host {host.name}", connection, log)
+            resources.enter_context(connection)
+        self._hosts = Hosts(peers)
 
     def _wait_for_switches(self, addresses: Sequence[SwitchAddress], folder: Path) -> None:
         """Wait until every switch takes a connection; name one that does not, with its log."""
@@ -254,7 +262,7 @@ class MininetTestbed:
                 log = folder / "switches" / f"{where.device_id}.log"
                 if self._has_ended(log) or time.monotonic() > deadline:
                     raise SwitchUnreachableError(
-                        where.name, f"does not listen at {where.address}: {_tail(log)}"
+                        where.name, f"does not listen at {where.address}: {tail(log)}"
                     )
                 time.sleep(_POLL_S)
 
@@ -262,49 +270,6 @@ class MininetTestbed:
         """Whether the process that writes a log is gone, though nobody ended it."""
         self._mininet.send("dead")
         return log in self._mininet.expect("dead")
-
-    def _wait_for_workers(self, workers: Sequence[_Peer], seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        unfinished = {peer.connection: peer for peer in workers}
-        while unfinished:
-            ready = wait(list(unfinished), timeout=max(0.0, deadline - time.monotonic()))
-            if not ready:
-                names = ", ".join(peer.name for peer in list(unfinished.values())[:8])
-                raise RunFailedError(f"after {seconds:g} s not done: {names}")
-            for connection in [one for one in unfinished if one in ready]:
-                unfinished.pop(connection).expect("finished")
-
-
-@dataclass(frozen=True, slots=True)
-class _Peer:
-    """A process that is told what to do; when it is gone, its log says why."""
-
-    name: str
-    connection: Connection[Any, Any]
-    log: Path
-
-    def send(self, *message: object) -> None:
-        try:
-            self.connection.send(message)
-        except OSError:
-            raise RunFailedError(f"{self.name} is gone: {_tail(self.log)}") from None
-
-    def receive(self) -> Any:
-        try:
-            if self.connection.poll(START_DEADLINE_S):
-                return self.connection.recv()
-        except (EOFError, OSError):
-            raise RunFailedError(f"{self.name} is gone: {_tail(self.log)}") from None
-        raise RunFailedError(f"{self.name} has not answered for {START_DEADLINE_S:g} s")
-
-    def expect(self, word: str, passing: Sequence[str] = ()) -> Any:
-        """Receive `word` and return what comes with it; words in `passing` may come before."""
-        while True:
-            said, *rest = self.receive()
-            if said == word:
-                return rest[0] if rest else None
-            if said not in passing:
-                raise RunFailedError(f'{self.name} said "{said}" in place of "{word}"')
 
 
 def _timing(window_ns: int) -> Timing:
@@ -347,21 +312,3 @@ def _free_ports(leases: ExitStack) -> Iterator[int]:
             continue
         leases.enter_context(lease)
         yield port
-
-
-def _connect(control: Path, has_ended: Callable[[], bool], log: Path) -> Connection[Any, Any]:
-    """Connect to a process as soon as it listens; its log says why it does not."""
-    deadline = time.monotonic() + START_DEADLINE_S
-    while time.monotonic() < deadline and not has_ended():
-        try:
-            return Client(str(control), "AF_UNIX")
-        except (FileNotFoundError, ConnectionRefusedError):
-            time.sleep(_POLL_S)
-    raise RunFailedError(f"{control.name} did not start: {_tail(log)}")
-
-
-def _tail(log: Path, lines: int = 5) -> str:
-    try:
-        return " | ".join(log.read_text(errors="replace").splitlines()[-lines:]) or "no log"
-    except OSError as error:
-        return str(error)

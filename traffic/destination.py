@@ -7,13 +7,16 @@ lanes is the sum of all workers. What arrives for workers that are covered alrea
 a larger source replaces the smaller ones within it: so bypass, late and repeated messages may come
 in any order and number.
 
+Reallocation: from one chunk number on another set of sources counts, under a newer epoch (`move`).
+Each chunk has one epoch and is gathered and answered under it alone, for as long as anyone may ask.
+
     gathering --all workers covered--> complete: answered once by multicast
                                         |  ^
                                         `--'  any further message for it: answered again, RESENT
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import Enum
 from types import MappingProxyType
 
@@ -23,7 +26,9 @@ from numpy.typing import NDArray
 from p4src.constants import AGG_UDP_PORT, Flag, Kind
 from traffic.destination_config import DestinationConfig, DestinationStats, Recipient
 from traffic.endpoint import Op
+from traffic.epochs import Epochs
 from traffic.errors import ConfigError, DecodeError
+from traffic.ledger import open_ledger
 from traffic.message import (
     LANE_MAX,
     LANE_MIN,
@@ -33,6 +38,8 @@ from traffic.message import (
     decode_datagram,
     ip_bytes,
 )
+from traffic.sources import Sources
+from traffic.stream import Mismatches
 
 _OVERFLOW = Flag.OVERFLOW.value
 _RESENT = Flag.RESENT.value
@@ -53,6 +60,7 @@ class Verdict(Enum):
     OTHER_EPOCH = "other-epoch"
     OTHER_KIND = "other-kind"
     NO_SUCH_CHUNK = "no-such-chunk"
+    LONG_COMPLETE = "long-complete"
     UNKNOWN_SOURCE = "unknown-source"
     WRONG_WEIGHT = "wrong-weight"
 
@@ -73,11 +81,9 @@ class Destination:
 
     def __init__(self, config: DestinationConfig) -> None:
         self.config = config
-        self._epoch = config.epoch
-        self._masks = {
-            source: sum(1 << rank for rank in ranks) for source, ranks in config.sources.items()
-        }
-        self._weights = {source: len(ranks) for source, ranks in config.sources.items()}
+        self._who = f"destination of job {config.job}"
+        self._epochs = Epochs(self._who, config.epoch)
+        self._sources = {config.epoch: self._sources_of(config.sources)}
         self._all = (1 << len(config.workers)) - 1
         self._encoder = FrameEncoder(
             Flow(config.mac, config.group_mac, config.ip, config.group_ip, AGG_UDP_PORT),
@@ -86,11 +92,11 @@ class Destination:
         self._to_recipient = _to_recipient(config)
         self._ip = ip_bytes(config.ip)
         self._gathering: dict[int, _Gathering] = {}
-        self._is_complete = bytearray(config.chunks)
+        self._ledger = open_ledger(config)
         self._complete_count = 0
+        self._next = 0
+        self._mismatches = Mismatches()
         self._answered_at: dict[int, int] = {}
-        self._sums = np.zeros((config.chunks, config.lanes), dtype=np.int32)
-        self._exponents = np.zeros(config.chunks, dtype=np.uint16)
         self._overflowed: set[int] = set()
         self._frames: Counter[str] = Counter()
         self._marks: Counter[Flag] = Counter()
@@ -103,8 +109,13 @@ class Destination:
 
     @property
     def epoch(self) -> int:
-        """The allocation that it now listens to."""
-        return self._epoch
+        """The latest allocation that it moved to."""
+        return self._epochs.newest
+
+    @property
+    def moved_at(self) -> int:
+        """The chunk number (on the wire) from which that allocation holds."""
+        return self._epochs.moved_at
 
     @property
     def completed(self) -> int:
@@ -114,7 +125,7 @@ class Destination:
     @property
     def done(self) -> bool:
         """Whether every chunk is complete."""
-        return self._complete_count == self.config.chunks
+        return self._complete_count == self._ledger.chunks
 
     @property
     def failed(self) -> bool:
@@ -128,13 +139,30 @@ class Destination:
 
     @property
     def sums(self) -> NDArray[np.int32]:
-        """Sums [chunks, lanes], zero where not complete, modulo 2**32 where overflowed."""
-        return self._sums
+        """Sums [chunks, lanes], zero where not complete, modulo 2**32 where overflowed; none of an
+        endless job, whose sums are compared as they come."""
+        return self._ledger.sums
+
+    @property
+    def mismatches(self) -> Mismatches:
+        """Sums of an endless job that were wrong, by chunk number on the wire."""
+        return self._mismatches
+
+    @property
+    def next_chunk(self) -> int:
+        """The chunk number (on the wire) above all that anything has come for."""
+        return self.config.first_chunk + self._next
+
+    @property
+    def complete_below(self) -> int:
+        """The chunk number (on the wire) below which every chunk is complete."""
+        incomplete = self._ledger.first_incomplete()
+        return self.config.first_chunk + (self._ledger.chunks if incomplete is None else incomplete)
 
     @property
     def exponents(self) -> NDArray[np.uint16]:
         """Largest exponent of each chunk over the workers [chunks], 0 where not complete."""
-        return self._exponents
+        return self._ledger.exponents
 
     @property
     def overflowed(self) -> frozenset[int]:
@@ -156,15 +184,15 @@ class Destination:
 
     def first_incomplete(self) -> int | None:
         """The lowest chunk that is not complete."""
-        chunk = self._is_complete.find(0)
-        return None if chunk < 0 else chunk
+        return self._ledger.first_incomplete()
 
     def missing(self, chunk: int) -> tuple[int, ...]:
         """Ranks of the workers that a chunk still waits for; raises ConfigError if there is none
         of that number."""
-        if not 0 <= chunk < self.config.chunks:
-            raise ConfigError(f"job {self.job} has no chunk {chunk}: 0 to {self.config.chunks - 1}")
-        if self._is_complete[chunk]:
+        last = self._ledger.chunks - 1
+        if not 0 <= chunk <= last:
+            raise ConfigError(f"job {self.job} has no chunk {chunk}: 0 to {last}")
+        if self._ledger.is_complete(chunk):
             return ()
         gathering = self._gathering.get(chunk)
         missing = self._all & ~(gathering.covered if gathering else 0)
@@ -210,12 +238,43 @@ class Destination:
         return []
 
     def enter_epoch(self, epoch: int) -> None:
-        """Go on under a newer allocation. Complete chunks stay so; the others gather anew."""
-        if epoch <= self._epoch:
-            raise ConfigError(f"job {self.job}: epoch {epoch} is not newer than {self._epoch}")
-        self._epoch = epoch
+        """Go on under a newer allocation at once, with the same sources.
+
+        Complete chunks stay so; the others gather anew.
+        """
+        sources = self._sources[self._epochs.newest]
+        self._epochs.replace(epoch)
+        self._sources = {epoch: sources}
         self._gathering.clear()
         self._answered_at.clear()
+
+    def move(self, epoch: int, from_chunk: int, sources: Mapping[int, frozenset[int]]) -> None:
+        """Gather chunks from one number on (on the wire) under a newer epoch, from these sources.
+
+        Told so once more it changes nothing. Raises ConfigError where the epoch is not newer,
+        something has come for such a chunk, or the sources do not fit the workers.
+        """
+        new = self._sources_of(sources)
+        if self._epochs.move(epoch, from_chunk, self.next_chunk):
+            self._sources[epoch] = new
+        for old in self._epochs.drop_below(self.complete_below - self.config.pool):
+            del self._sources[old]
+
+    def finish(self, end: int) -> None:
+        """End the job before chunk number `end` (on the wire).
+
+        Raises ConfigError if something has come for that chunk or a later one, or the job has none.
+        """
+        chunks, most = end - self.config.first_chunk, self._ledger.chunks
+        if not self._next <= chunks <= most:
+            raise ConfigError(
+                f"{self._who}: cannot end before chunk {end}: {self.next_chunk} is the first that "
+                f"nothing has come for, and its last end is {self.config.first_chunk + most}"
+            )
+        self._ledger.end_at(chunks)
+
+    def _sources_of(self, sources: Mapping[int, frozenset[int]]) -> Sources:
+        return Sources(self.config.job, sources, len(self.config.workers))
 
     def _index(self, message: Message) -> int:
         """The row of `sums` that a message's chunk is."""
@@ -225,13 +284,13 @@ class Destination:
         """Why a message is no contribution to this job, None if it is one."""
         if message.job != self.config.job:
             return Verdict.OTHER_JOB
-        if message.epoch != self._epoch:
+        if message.epoch != self._epochs.of(message.chunk):
             return Verdict.OTHER_EPOCH
         if message.kind != _CONTRIBUTE:
             return Verdict.OTHER_KIND
-        if not 0 <= message.chunk - self.config.first_chunk < self.config.chunks:
+        if not 0 <= message.chunk - self.config.first_chunk < self._ledger.chunks:
             return Verdict.NO_SUCH_CHUNK
-        weight = self._weights.get(message.source)
+        weight = self._sources[message.epoch].weights.get(message.source)
         if weight is None:
             return Verdict.UNKNOWN_SOURCE
         if message.weight != weight:
@@ -246,7 +305,9 @@ class Destination:
 
     def _take(self, message: Message, now: int) -> Verdict:
         chunk, source = self._index(message), message.source
-        if self._is_complete[chunk]:
+        if self._ledger.is_complete(chunk):
+            if not self._ledger.keeps(chunk):
+                return Verdict.LONG_COMPLETE
             last = self._answered_at.get(chunk)
             if last is not None and now - last < self.config.answer_interval:
                 return Verdict.ANSWERED_LATELY
@@ -254,15 +315,17 @@ class Destination:
         gathering = self._gathering.get(chunk)
         if gathering is None:
             gathering = self._gathering[chunk] = _Gathering()
+            self._next = max(self._next, chunk + 1)
         if source in gathering.heard:
             return Verdict.DUPLICATE
         gathering.heard.add(source)
-        mask = self._masks[source]
+        masks = self._sources[message.epoch].masks
+        mask = masks[source]
         if mask & ~gathering.covered == 0:
             return Verdict.COVERED
         if mask & gathering.covered:
             # Laminar: whatever it meets lies within it.
-            for smaller in [other for other in gathering.kept if self._masks[other] & mask]:
+            for smaller in [other for other in gathering.kept if masks[other] & mask]:
                 del gathering.kept[smaller]
         gathering.covered |= mask
         gathering.kept[source] = message
@@ -278,10 +341,12 @@ class Destination:
         if not fits or any(message.flags & _OVERFLOW for message in messages):
             self._overflowed.add(chunk)
         # astype of a number out of range keeps the low 32 bits, as a switch does.
-        self._sums[chunk] = total.astype(np.int32)
-        self._exponents[chunk] = max(message.exponent for message in messages)
-        self._is_complete[chunk] = 1
+        exponent = max(message.exponent for message in messages)
+        if not self._ledger.complete(chunk, total.astype(np.int32), exponent):
+            self._mismatches.note(self.config.first_chunk + chunk)
         self._complete_count += 1
+        if self.config.stream is not None:
+            self._answered_at.pop(chunk - self.config.pool, None)
         del self._gathering[chunk]
 
     def _answer(self, chunk: int, flags: int, now: int) -> list[bytes]:
@@ -300,16 +365,17 @@ class Destination:
 
     def _message(self, kind: Kind, chunk: int, flags: int) -> Message:
         config = self.config
+        number = config.first_chunk + chunk
         return Message(
             kind.value,
             flags,
             config.job,
             config.source,
-            self._epoch,
-            config.first_chunk + chunk,
+            self._epochs.of(number),
+            number,
             len(config.workers),
-            self._sums[chunk].astype(">i4").tobytes() if kind is Kind.RESULT else b"",
-            int(self._exponents[chunk]),
+            self._ledger.lanes_of(chunk) if kind is Kind.RESULT else b"",
+            self._ledger.exponent_of(chunk),
         )
 
 

@@ -7,6 +7,8 @@ from p4src.constants import LANES
 from traffic.endpoint import Op
 from traffic.errors import ConfigError
 from traffic.message import DESTINATION_SOURCE, MAX_WORKERS
+from traffic.sources import check_laminar
+from traffic.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,9 @@ class DestinationConfig:
     A job that goes on with further tensors numbers their chunks on: `first_chunk` is the first of
     this one. Methods that take a chunk count from 0 within this tensor. A Reduce ends here; with a
     `recipient`, each acknowledgement to all comes with the sum to that worker.
+
+    An endless job has a `stream` in place of `chunks`, which is 0, and needs the workers' `window`,
+    which says how long an answer may be asked for again.
     """
 
     job: int
@@ -46,6 +51,8 @@ class DestinationConfig:
     answer_interval: int = 0
     first_chunk: int = 0
     recipient: Recipient | None = None
+    window: int = 0
+    stream: Stream | None = None
 
     def __post_init__(self) -> None:
         for name, bits in (("job", 16), ("source", 16), ("epoch", 32)):
@@ -59,7 +66,24 @@ class DestinationConfig:
                 f"destination of job {self.job}: {len(self.workers)} workers: "
                 f"a weight counts at most {MAX_WORKERS}"
             )
-        _check_laminar(self.job, self.sources, len(self.workers))
+        if self.stream is not None and (self.window < 1 or self.chunks):
+            raise ConfigError(
+                f"destination of job {self.job}: an endless job needs the workers' window and has "
+                f"no number of chunks, not window {self.window} and {self.chunks} chunks"
+            )
+        if self.stream is not None:
+            self.stream.check_workers(f"destination of job {self.job}", len(self.workers))
+            if self.stream.lanes != self.lanes:
+                raise ConfigError(
+                    f"destination of job {self.job}: an endless tensor of {self.stream.lanes} "
+                    f"lanes in a job of {self.lanes}"
+                )
+        check_laminar(self.job, self.sources, len(self.workers))
+
+    @property
+    def pool(self) -> int:
+        """How many chunks below the lowest incomplete one a worker may still ask, at most."""
+        return 1 << (self.window - 1).bit_length() if self.window else self.chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +101,3 @@ class DestinationStats:
     answers: int
     answers_again: int
     overflowed: int
-
-
-def _check_laminar(job: int, sources: Mapping[int, frozenset[int]], workers: int) -> None:
-    """Raise ConfigError unless the sets are nested or disjoint, and the workers all reachable."""
-    # Largest first, each worker is labelled with the smallest set that holds it so far: a set is
-    # nested in one of them if and only if all of its workers wear one label.
-    label: list[int] = [0] * workers
-    for source in sorted(sources, key=lambda source: (-len(sources[source]), source)):
-        ranks = sources[source]
-        if not 0 < source < 1 << 16:
-            raise ConfigError(f"job {job}: source {source} is not an id from 1 to 65535")
-        if not ranks:
-            raise ConfigError(f"job {job}: source {source} speaks for no worker")
-        if min(ranks) < 0 or max(ranks) >= workers:
-            raise ConfigError(
-                f"job {job}: source {source} speaks for ranks {min(ranks)} to {max(ranks)}, "
-                f"but the {workers} workers are 0 to {workers - 1}"
-            )
-        if len({label[rank] for rank in ranks}) > 1:
-            raise ConfigError(
-                f"job {job}: the workers of source {source} overlap those of another source: "
-                "sets must be nested or disjoint"
-            )
-        for rank in ranks:
-            label[rank] = source
-    unheard = [rank for rank in range(workers) if not label[rank]]
-    if unheard:
-        raise ConfigError(f"job {job}: no source speaks for worker {unheard[0]}")

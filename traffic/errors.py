@@ -11,6 +11,10 @@ class ConfigError(TrafficError):
     """A worker, destination or workload was described in a way that cannot work."""
 
 
+class CommandError(TrafficError):
+    """A host was told something that does not fit its jobs."""
+
+
 class EncodeError(TrafficError):
     """A message field does not fit the header; the error names the field."""
 

@@ -1,13 +1,12 @@
 """One host as a process: its machines on a raw socket, in real time.
 
-The process is told what to do over a Unix socket, which reaches it in any network namespace:
+The process is told what to do over a Unix socket, which reaches it in any network namespace.
+Whoever commands it sends (number, command) and receives (number, True, answer) or (number, False,
+text), the text saying what was wrong; see `traffic.commands`. `Wait(job)` is answered, out of turn,
+once the job's machine is done or has failed; all else at once. Several may command it at a time.
 
-    ("attach", config, values)   a worker (values) or a destination (None); answered ("attached",)
-    ("start",)                   send; when all machines are done or have failed: ("finished",)
-    ("report",)                  answered ("report", WorkerReport | DestinationReport)
-
-It listens on its interface before it says "attached", so that nothing that is sent is missed, and
-it ends when the connection does.
+It listens on its interface before it answers anything, so that nothing that is sent is missed. It
+ends when its last commander's connection does, or, with --keep, when it is killed.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ import selectors
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection, Listener
+from collections.abc import Sequence
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from p4src.constants import AGG_UDP_PORT
-from traffic.destination import Destination, DestinationConfig
+from traffic.commands import Commands, Wait
+from traffic.errors import TrafficError
 from traffic.host import Host
 from traffic.message import PROTOCOL_UDP
-from traffic.reports import DestinationReport, WorkerReport
-from traffic.worker import Worker
-from traffic.worker_config import WorkerConfig
 
 _ETH_P_IP = 0x0800
 _PACKET_OUTGOING = 4
@@ -39,26 +38,33 @@ _SECOND_NS = 1_000_000_000
 
 
 class HostProcess:
-    """A `Host` on an interface of this network namespace, told what to do by a connection."""
+    """A `Host` on an interface of this network namespace, told what to do over `listener`."""
 
-    def __init__(self, host: Host, interface: str, connection: Connection) -> None:
+    def __init__(
+        self, host: Host, interface: str, listener: socket.socket, *, keep: bool = False
+    ) -> None:
         self._host = host
-        self._connection = connection
+        self._commands = Commands(host)
+        self._listener = listener
+        self._keep = keep
         self._socket = _open(interface)
-        self._endpoint: Worker | Destination | None = None
-        self._is_reporting = False
+        self._selector = selectors.DefaultSelector()
+        self._is_over = False
+        self._commanders: set[Connection[Any, Any]] = set()
+        # Job, commander and number of the waits that are not answered.
+        self._waits: list[tuple[int, Connection[Any, Any], int]] = []
 
     def run(self) -> None:
-        """Serve until the connection ends."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._socket, selectors.EVENT_READ, self._receive)
-            selector.register(self._connection, selectors.EVENT_READ, self._command)
-            try:
-                while True:
-                    for key, _ in selector.select(self._patience()):
-                        key.data()
-                    self._tick()
-            except EOFError:
+        """Serve until the last commander is gone, or for ever."""
+        self._selector.register(self._socket, selectors.EVENT_READ, self._receive)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        while True:
+            for key, _ in self._selector.select(self._patience()):
+                key.data()
+            self._tick()
+            if self._waits:
+                self._answer_waits()
+            if not self._commanders and self._is_over:
                 return
 
     def _patience(self) -> float | None:
@@ -77,48 +83,60 @@ class HostProcess:
             ):
                 continue
             self._send(self._host.receive(frame, _now()))
-        self._say_when_finished()
 
     def _tick(self) -> None:
         deadline = self._host.next_deadline
         if deadline is not None and deadline <= _now():
             self._send(self._host.tick(_now()))
-        self._say_when_finished()
 
-    def _command(self) -> None:
-        what, *arguments = self._connection.recv()
-        commands: dict[str, Callable[..., None]] = {
-            "attach": self._attach,
-            "start": self._start,
-            "report": self._report,
-        }
-        commands[what](*arguments)
+    def _accept(self) -> None:
+        accepted, _ = self._listener.accept()
+        # Commands are small and whole once they begin: reading one blocks for no time that matters.
+        accepted.setblocking(True)
+        commander: Connection[Any, Any] = Connection(accepted.detach())
+        self._commanders.add(commander)
+        self._selector.register(commander, selectors.EVENT_READ, partial(self._obey, commander))
 
-    def _attach(self, config: WorkerConfig | DestinationConfig, values: Any) -> None:
-        if isinstance(config, WorkerConfig):
-            self._endpoint = Worker(config, values)
-        else:
-            self._endpoint = Destination(config)
-        self._host.detach(config.job)
-        self._host.attach(self._endpoint)
-        self._connection.send(("attached",))
+    def _obey(self, commander: Connection[Any, Any]) -> None:
+        try:
+            number, command = commander.recv()
+        except (EOFError, OSError):
+            self._forget(commander)
+            return
+        if isinstance(command, Wait):
+            self._waits.append((command.job, commander, number))
+            return
+        try:
+            answer, frames = self._commands.carry_out(command, _now())
+        except TrafficError as error:
+            self._answer(commander, (number, False, str(error)))
+            return
+        self._send(frames)
+        self._answer(commander, (number, True, answer))
 
-    def _start(self) -> None:
-        if self._endpoint is not None:
-            self._is_reporting = True
-            self._send(self._endpoint.start(_now()))
+    def _answer(self, commander: Connection[Any, Any], answer: tuple[int, bool, object]) -> None:
+        try:
+            commander.send(answer)
+        except OSError:
+            self._forget(commander)
 
-    def _report(self) -> None:
-        endpoint = self._endpoint
-        if isinstance(endpoint, Worker):
-            self._connection.send(("report", WorkerReport.of(endpoint)))
-        elif isinstance(endpoint, Destination):
-            self._connection.send(("report", DestinationReport.of(endpoint)))
+    def _forget(self, commander: Connection[Any, Any]) -> None:
+        if commander in self._commanders:
+            self._commanders.remove(commander)
+            self._selector.unregister(commander)
+            self._waits = [wait for wait in self._waits if wait[1] is not commander]
+            commander.close()
+            self._is_over = not self._keep
 
-    def _say_when_finished(self) -> None:
-        if self._is_reporting and self._host.finished:
-            self._is_reporting = False
-            self._connection.send(("finished",))
+    def _answer_waits(self) -> None:
+        over = [wait for wait in self._waits if self._has_ended(wait[0])]
+        self._waits = [wait for wait in self._waits if wait not in over]
+        for _, commander, number in over:
+            self._answer(commander, (number, True, None))
+
+    def _has_ended(self, job: int) -> bool:
+        endpoint = self._host.endpoints.get(job)
+        return endpoint is None or endpoint.done or endpoint.failed
 
     def _send(self, frames: Sequence[bytes]) -> None:
         for frame in frames:
@@ -150,14 +168,17 @@ def main(arguments: Sequence[str]) -> int:
     for name in ("name", "mac", "ip", "interface", "control"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--udp-port", type=int, default=AGG_UDP_PORT)
+    parser.add_argument("--keep", action="store_true", help="outlive the last commander")
     options = parser.parse_args(arguments)
-    with (
-        Listener(options.control, "AF_UNIX") as listener,
-        _occupy(options.ip, options.udp_port),
-        listener.accept() as connection,
-    ):
+    with _occupy(options.ip, options.udp_port), socket.socket(socket.AF_UNIX) as listener:
         host = Host(options.name, options.mac, options.ip)
-        HostProcess(host, options.interface, connection).run()
+        bound = str(options.control)
+        Path(bound).unlink(missing_ok=True)
+        # Bound under another name first: a socket that has its name can be connected to.
+        listener.bind(f"{bound}.new")
+        listener.listen()
+        Path(f"{bound}.new").rename(bound)
+        HostProcess(host, options.interface, listener, keep=options.keep).run()
     return 0
 
 

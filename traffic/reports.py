@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,98 @@ class DestinationReport:
             destination.sums,
             "" if waiting is None else destination.explain(waiting),
             destination.overflowed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProgress:
+    """How far one worker is. Chunk numbers are those on the wire.
+
+    Attributes:
+        epoch, moved_at: the latest epoch, and the chunk from which it holds.
+        next_chunk: the number above all chunks that have left.
+        drained_below: every chunk below it is answered.
+        completed: chunks answered.
+        mismatches, mismatched: wrong sums of an endless job, and the first of their chunks.
+        first_answers: when the first chunk of each of the latest epochs was answered, in
+            nanoseconds of the monotonic clock.
+        failure: the chunk that was given up, in words; "" if none was.
+    """
+
+    name: str
+    job: int
+    epoch: int
+    moved_at: int
+    next_chunk: int
+    drained_below: int
+    completed: int
+    in_flight: int
+    held: bool
+    done: bool
+    resent: int
+    direct: int
+    mismatches: int
+    mismatched: tuple[int, ...]
+    first_answers: Mapping[int, int]
+    failure: str
+
+    @classmethod
+    def of(cls, worker: Worker) -> WorkerProgress:
+        """Report a worker as it is now."""
+        counters = worker.counters
+        return cls(
+            name=worker.config.name,
+            job=worker.job,
+            epoch=worker.epoch,
+            moved_at=worker.moved_at,
+            next_chunk=worker.next_chunk,
+            drained_below=worker.drained_below,
+            completed=worker.completed,
+            in_flight=worker.in_flight,
+            held=worker.held,
+            done=worker.done,
+            resent=counters.resent,
+            direct=counters.direct,
+            mismatches=worker.mismatches.count + len(worker.overflowed),
+            mismatched=tuple(worker.mismatches.chunks),
+            first_answers=dict(worker.first_answers),
+            failure=str(worker.failure or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationProgress:
+    """How far the destination of a job is; see `WorkerProgress`.
+
+    `complete_below`: every chunk below it is complete; `waits_for`: what the first other waits for.
+    """
+
+    job: int
+    epoch: int
+    moved_at: int
+    next_chunk: int
+    complete_below: int
+    completed: int
+    done: bool
+    mismatches: int
+    mismatched: tuple[int, ...]
+    waits_for: str
+
+    @classmethod
+    def of(cls, destination: Destination) -> DestinationProgress:
+        """Report a destination as it is now."""
+        waiting = destination.first_incomplete()
+        return cls(
+            job=destination.job,
+            epoch=destination.epoch,
+            moved_at=destination.moved_at,
+            next_chunk=destination.next_chunk,
+            complete_below=destination.complete_below,
+            completed=destination.completed,
+            done=destination.done,
+            mismatches=destination.mismatches.count + len(destination.overflowed),
+            mismatched=tuple(destination.mismatches.chunks),
+            waits_for="" if waiting is None else destination.explain(waiting),
         )
 
 

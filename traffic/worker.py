@@ -7,14 +7,16 @@ States of a chunk:
                              `----'  timeout: sent again, RESENT; after `direct_after` of
                                      these also DIRECT, so that no blue switch holds it up
 
-The window is self-clocked: chunk c + window leaves only when the answer to c is in, so that at most
-`window` chunks are in flight. The slots of a switch are a power of two, which a window that is none
-does not divide: then chunk c + pool, with pool the next power of two, waits for c too. So no two
-chunks in flight share a slot, in any pool of a power of two that holds the window.
+At most `window` chunks are in flight, see `traffic.window`.
+
+Reallocation: `hold` keeps every chunk back that has not left yet, and says the number of the first
+of these; `move` lets chunks from one number on leave under a newer epoch, those below it under the
+old one. An endless job ends where it is told to (`finish`), or before chunk numbers wrap.
 """
 
 import heapq
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 
 from p4src.constants import AGG_UDP_PORT, Flag, Kind
 from traffic.endpoint import Op
+from traffic.epochs import Epochs
 from traffic.errors import ConfigError, DecodeError
 from traffic.message import (
     Datagram,
@@ -32,12 +35,16 @@ from traffic.message import (
     ip_bytes,
 )
 from traffic.payload import Payload, Tensor
+from traffic.stream import Mismatches, Stream, StreamPayload
 from traffic.timeout import RetransmissionTimer
+from traffic.window import Window
 from traffic.worker_config import ChunkFailure, WorkerConfig, WorkerCounters
 
 _RESENT = Flag.RESENT.value
 _DIRECT = Flag.DIRECT.value
 _OVERFLOW = Flag.OVERFLOW.value
+_EPOCHS_TIMED = 8
+"""Latest epochs whose first answer is remembered."""
 _ANSWER = {Op.REDUCE: Kind.ACK.value, Op.ALLREDUCE: Kind.RESULT.value}
 
 
@@ -55,17 +62,23 @@ class _Pending:
 class Worker:
     """The machine of one worker in one job.
 
-    `values` is an int32 array [chunks, lanes], or whatever says chunk by chunk what to send. Raises
-    ConfigError if it is neither.
+    `values` is an int32 array [chunks, lanes], an endless `Stream`, or whatever says chunk by chunk
+    what to send. `clock` gives the times in
+    `first_answers`, where `now` is not what others measure by; by default these are `now`. Raises
+    ConfigError if the values are neither.
     """
 
-    def __init__(self, config: WorkerConfig, values: NDArray[np.int32] | Payload) -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        values: NDArray[np.int32] | Stream | Payload,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
         self.config = config
-        if isinstance(values, np.ndarray):
-            values = Tensor(values, with_sums=config.op == Op.ALLREDUCE)
-        self._payload: Payload = values
-        self._chunks, self._lanes = values.chunks, values.lanes
-        self._epoch = config.epoch
+        self._payload = _payload(config, values)
+        self._lanes = self._payload.lanes
+        self._clock = clock
+        self._epochs = Epochs(f"worker {config.name}", config.epoch)
         self._encoder = FrameEncoder(
             Flow(
                 config.mac,
@@ -79,12 +92,7 @@ class Worker:
         # How results come in: rewritten by the last switch, or still to the group.
         self._own = (ip_bytes(config.ip), config.udp_port)
         self._group = (ip_bytes(config.group_ip), AGG_UDP_PORT)
-        # How many chunks back lie those whose answers let a chunk go.
-        pool = 1 << (config.window - 1).bit_length()
-        self._distances = tuple(sorted({config.window, pool, values.reach} - {0}))
-        self._sent_once = bytearray(self._chunks)
-        self._is_done = bytearray(self._chunks)
-        self._done_count = 0
+        self._window = Window(config.window, self._payload.chunks, self._payload.reach)
         self._pending: dict[int, _Pending] = {}
         self._deadlines: list[tuple[int, int]] = []
         self._timer = RetransmissionTimer(
@@ -92,6 +100,7 @@ class Worker:
         )
         self._failure: ChunkFailure | None = None
         self._overflowed: set[int] = set()
+        self._first_answers: dict[int, int] = {}
         self._sent = self._resent = self._direct = 0
         self._ignored: Counter[str] = Counter()
 
@@ -102,18 +111,23 @@ class Worker:
 
     @property
     def epoch(self) -> int:
-        """The allocation that it now sends under."""
-        return self._epoch
+        """The latest allocation that it moved to."""
+        return self._epochs.newest
+
+    @property
+    def moved_at(self) -> int:
+        """The chunk number (on the wire) from which that allocation holds."""
+        return self._epochs.moved_at
 
     @property
     def chunks(self) -> int:
-        """How many chunks it has."""
-        return self._chunks
+        """How many chunks it has; an endless job has as many as there are numbers."""
+        return self._window.chunks
 
     @property
     def completed(self) -> int:
         """How many chunks are answered."""
-        return self._done_count
+        return self._window.done
 
     @property
     def in_flight(self) -> int:
@@ -123,7 +137,7 @@ class Worker:
     @property
     def done(self) -> bool:
         """Whether every chunk is answered."""
-        return self._done_count == self._chunks
+        return self._window.done == self._window.chunks
 
     @property
     def failure(self) -> ChunkFailure | None:
@@ -146,6 +160,32 @@ class Worker:
         return np.zeros((0, self._lanes), dtype=np.int32)
 
     @property
+    def mismatches(self) -> Mismatches:
+        """Sums of an endless job that were wrong, by chunk number on the wire."""
+        payload = self._payload
+        return payload.mismatches if isinstance(payload, StreamPayload) else Mismatches()
+
+    @property
+    def held(self) -> bool:
+        """Whether chunks are held back."""
+        return self._window.held
+
+    @property
+    def next_chunk(self) -> int:
+        """The chunk number (on the wire) above all that have left."""
+        return self.config.first_chunk + self._window.next
+
+    @property
+    def drained_below(self) -> int:
+        """The chunk number (on the wire) below which every chunk is answered."""
+        return self.config.first_chunk + self._window.low
+
+    @property
+    def first_answers(self) -> Mapping[int, int]:
+        """When the first chunk of each epoch was answered; the latest epochs only."""
+        return MappingProxyType(self._first_answers)
+
+    @property
     def overflowed(self) -> frozenset[int]:
         """Chunks whose answer says that a lane overflowed: their sums are wrong."""
         return frozenset(self._overflowed)
@@ -162,7 +202,7 @@ class Worker:
             self._sent,
             self._resent,
             self._direct,
-            self._done_count,
+            self._window.done,
             MappingProxyType(dict(self._ignored)),
         )
 
@@ -180,8 +220,42 @@ class Worker:
 
     def start(self, now: int) -> list[bytes]:
         """The first window of chunks."""
-        first = min(self._distances[0], self._chunks)
-        return [self._first(chunk, now) for chunk in range(first)]
+        return self._first(self._window.first(), now)
+
+    def hold(self) -> int:
+        """Keep back all chunks that have not left; returns `next_chunk`.
+
+        What has left is still repeated and answered. `release` and `move` end it.
+        """
+        self._window.held = True
+        return self.next_chunk
+
+    def release(self, now: int) -> list[bytes]:
+        """Let chunks leave again; the frames to send."""
+        return self._first(self._window.release(), now)
+
+    def move(self, epoch: int, from_chunk: int, now: int) -> list[bytes]:
+        """Put chunks from one number on (on the wire) under a newer epoch, and release.
+
+        Told so once more it only releases. Raises ConfigError where the epoch is not newer or
+        such a chunk has left already.
+        """
+        self._epochs.move(epoch, from_chunk, self.next_chunk)
+        return self.release(now)
+
+    def finish(self, end: int, now: int) -> list[bytes]:
+        """End the job before chunk number `end` (on the wire), and release.
+
+        Raises ConfigError if that chunk or a later one has left, or the job has no such chunk.
+        """
+        window, first = self._window, self.config.first_chunk
+        if not window.next <= end - first <= window.chunks:
+            raise ConfigError(
+                f"worker {self.config.name}: cannot end before chunk {end}: {self.next_chunk} is "
+                f"the first that has not left, and its last end is {first + window.chunks}"
+            )
+        window.chunks = end - first
+        return self.release(now)
 
     def receive(self, frame: bytes, now: int) -> list[bytes]:
         """Take a frame in; returns the chunks that its answer lets go."""
@@ -208,15 +282,11 @@ class Worker:
         return frames
 
     def enter_epoch(self, epoch: int, now: int) -> list[bytes]:
-        """Go on under a newer allocation: chunks in flight are sent again under it.
+        """Go on under a newer allocation at once: chunks in flight are sent again under it.
 
         Answers of the old one are no longer accepted; the destination answers again.
         """
-        if epoch <= self._epoch:
-            raise ConfigError(
-                f"worker {self.config.name}: epoch {epoch} is not newer than {self._epoch}"
-            )
-        self._epoch = epoch
+        self._epochs.replace(epoch)
         for entry in self._pending.values():
             entry.tries = 0
         return [self._again(chunk, now) for chunk in sorted(self._pending)]
@@ -228,14 +298,14 @@ class Worker:
             return "not-addressed"
         if message.job != self.config.job:
             return "other-job"
-        if message.epoch != self._epoch:
+        if message.epoch != self._epochs.of(message.chunk):
             return "other-epoch"
         if message.kind != _ANSWER[self.config.op]:
             return "other-kind"
         chunk = message.chunk - self.config.first_chunk
-        if not 0 <= chunk < self._chunks:
+        if not 0 <= chunk < self._window.chunks:
             return "no-such-chunk"
-        if self._is_done[chunk]:
+        if self._window.is_answered(chunk):
             return "duplicate"
         if chunk not in self._pending:
             return "not-sent"
@@ -250,25 +320,22 @@ class Worker:
         if message.flags & _OVERFLOW:
             self._overflowed.add(chunk)
         self._payload.answered(chunk, message.lanes, message.exponent)
-        self._is_done[chunk] = 1
-        self._done_count += 1
-        candidates = [chunk + distance for distance in self._distances]
-        return [self._first(next_, now) for next_ in candidates if self._may_leave(next_)]
+        if message.epoch not in self._first_answers:
+            self._first_answers[message.epoch] = now if self._clock is None else self._clock()
+            for old in sorted(self._first_answers)[:-_EPOCHS_TIMED]:
+                del self._first_answers[old]
+        return self._first(self._window.answer(chunk), now)
 
-    def _may_leave(self, chunk: int) -> bool:
-        if chunk >= self._chunks or self._sent_once[chunk]:
-            return False
-        return all(
-            chunk < distance or self._is_done[chunk - distance] for distance in self._distances
-        )
-
-    def _first(self, chunk: int, now: int) -> bytes:
-        entry = _Pending(now, self._timer.timeout())
-        self._pending[chunk] = entry
-        self._sent_once[chunk] = 1
-        self._sent += 1
-        heapq.heappush(self._deadlines, (entry.deadline, chunk))
-        return self._frame(chunk, 0)
+    def _first(self, chunks: Iterable[int], now: int) -> list[bytes]:
+        """Send chunks for the first time."""
+        frames = []
+        for chunk in chunks:
+            entry = _Pending(now, self._timer.timeout())
+            self._pending[chunk] = entry
+            heapq.heappush(self._deadlines, (entry.deadline, chunk))
+            frames.append(self._frame(chunk, 0))
+        self._sent += len(frames)
+        return frames
 
     def _again(self, chunk: int, now: int) -> bytes:
         entry = self._pending[chunk]
@@ -293,6 +360,7 @@ class Worker:
 
     def _frame(self, chunk: int, flags: int) -> bytes:
         config = self.config
+        number = config.first_chunk + chunk
         lanes, exponent = self._payload.message(chunk)
         return self._encoder.encode(
             Message(
@@ -300,8 +368,8 @@ class Worker:
                 flags,
                 config.job,
                 config.source,
-                self._epoch,
-                config.first_chunk + chunk,
+                self._epochs.of(number),
+                number,
                 1,
                 lanes,
                 exponent,
@@ -317,6 +385,16 @@ class Worker:
         )
         self._pending.clear()
         self._deadlines.clear()
+
+
+def _payload(config: WorkerConfig, values: NDArray[np.int32] | Stream | Payload) -> Payload:
+    """What the worker sends; raises ConfigError where it does not fit."""
+    if isinstance(values, np.ndarray):
+        return Tensor(values, with_sums=config.op == Op.ALLREDUCE)
+    if isinstance(values, Stream):
+        values.check_workers(f"worker {config.name}", config.workers)
+        return StreamPayload(values, config.rank, config.first_chunk)
+    return values
 
 
 __all__ = ["ChunkFailure", "Worker", "WorkerConfig", "WorkerCounters"]

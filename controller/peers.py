@@ -1,0 +1,171 @@
+"""Processes that are told what to do over Unix sockets; when one is gone, its log says why."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Client, Connection, wait
+from pathlib import Path
+from typing import Any
+
+from controller.errors import RunFailedError
+from traffic.commands import Answer, Command, Wait
+from traffic.commands import Progress as ProgressCommand
+from traffic.reports import DestinationProgress
+
+ANSWER_DEADLINE_S = 90.0
+_POLL_S = 0.05
+_PROGRESS_S = 0.2
+"""How often a destination is asked how far it is."""
+
+
+class Peer:
+    """A process at the other end of a connection."""
+
+    def __init__(self, name: str, connection: Connection[Any, Any], log: Path) -> None:
+        self.name = name
+        self.connection = connection
+        self.log = log
+
+    def send(self, *message: object) -> None:
+        """Send; RunFailedError names the process where it is gone."""
+        try:
+            self.connection.send(message)
+        except OSError:
+            raise self._gone() from None
+
+    def receive(self) -> Any:
+        """Receive; RunFailedError names the process where it is gone or silent."""
+        try:
+            if self.connection.poll(ANSWER_DEADLINE_S):
+                return self.connection.recv()
+        except (EOFError, OSError):
+            raise self._gone() from None
+        raise RunFailedError(f"{self.name} has not answered for {ANSWER_DEADLINE_S:g} s")
+
+    def expect(self, word: str) -> Any:
+        """Receive `word` and return what comes with it."""
+        said, *rest = self.receive()
+        if said != word:
+            raise RunFailedError(f'{self.name} said "{said}" in place of "{word}"')
+        return rest[0] if rest else None
+
+    def _gone(self) -> RunFailedError:
+        return RunFailedError(f"{self.name} is gone: {tail(self.log)}")
+
+
+class HostPeer(Peer):
+    """A `traffic.process`: commands carry numbers, so answers may come out of turn."""
+
+    def __init__(self, name: str, connection: Connection[Any, Any], log: Path) -> None:
+        super().__init__(name, connection, log)
+        self._asked = 0
+        self._answers: dict[int, tuple[bool, Any]] = {}
+
+    def ask(self, command: Command | Wait) -> int:
+        """Send a command; the number of its answer."""
+        self._asked += 1
+        self.send(self._asked, command)
+        return self._asked
+
+    def answer(self, number: int) -> Answer:
+        """Wait for an answer; RunFailedError has the text where the command was refused."""
+        while number not in self._answers:
+            self.take()
+        is_done, answer = self._answers.pop(number)
+        if not is_done:
+            raise RunFailedError(f"{self.name}: {answer}")
+        known: Answer = answer
+        return known
+
+    def take(self) -> None:
+        """Receive one answer, whichever comes."""
+        number, is_done, answer = self.receive()
+        self._answers[number] = (is_done, answer)
+
+    def has(self, number: int) -> bool:
+        """Whether an answer has come."""
+        return number in self._answers
+
+
+class Hosts:
+    """The host processes of a network, by name. Threads may share it."""
+
+    def __init__(self, peers: Mapping[str, HostPeer]) -> None:
+        self._peers = dict(peers)
+        self._lock = threading.Lock()
+
+    def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
+        """Send all commands, each to the host of its name, and return all answers in order.
+
+        RunFailedError is raised for the first command that failed, after all answers are in.
+        """
+        with self._lock:
+            asked = [(self._peers[name], self._peers[name].ask(it)) for name, it in commands]
+            answers: list[Answer] = []
+            error: RunFailedError | None = None
+            for peer, number in asked:
+                try:
+                    answers.append(peer.answer(number))
+                except RunFailedError as failure:
+                    error = error or failure
+            if error is not None:
+                raise error
+            return answers
+
+    def wait(
+        self,
+        workers: Sequence[str],
+        destination: str,
+        jobs: Sequence[int],
+        seconds: float,
+        progress: Callable[[int], None],
+    ) -> None:
+        """Wait until every worker is done with every job, or has failed in it.
+
+        `progress` is told now and then how many chunks are complete. RunFailedError names the
+        workers that are not done after some time.
+        """
+        with self._lock:
+            peers = [self._peers[name] for name in workers]
+            waits = [(peer, peer.ask(Wait(job))) for peer in peers for job in jobs]
+            deadline = time.monotonic() + seconds
+            while waits := [(peer, number) for peer, number in waits if not peer.has(number)]:
+                late = max(0.0, deadline - time.monotonic())
+                connections = {peer.connection: peer for peer, _ in waits}
+                for ready in wait(list(connections), timeout=min(late, _PROGRESS_S)):
+                    if isinstance(ready, Connection):
+                        connections[ready].take()
+                behind = [peer.name for peer, number in waits if not peer.has(number)]
+                if behind and not late:
+                    names = ", ".join(behind[:8])
+                    raise RunFailedError(f"after {seconds:g} s not done: {names}")
+                progress(self._completed(destination, jobs))
+
+    def _completed(self, destination: str, jobs: Sequence[int]) -> int:
+        peer = self._peers[destination]
+        asked = [peer.ask(ProgressCommand(job)) for job in jobs]
+        answers = [peer.answer(number) for number in asked]
+        return sum(one.completed for one in answers if isinstance(one, DestinationProgress))
+
+
+def connect(
+    control: Path, has_ended: Callable[[], bool], log: Path, seconds: float = ANSWER_DEADLINE_S
+) -> Connection[Any, Any]:
+    """Connect to a process as soon as it listens; its log says why it does not."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not has_ended():
+        try:
+            return Client(str(control), "AF_UNIX")
+        except (FileNotFoundError, ConnectionRefusedError):
+            time.sleep(_POLL_S)
+    raise RunFailedError(f"{control.name} did not start: {tail(log)}")
+
+
+def tail(log: Path, lines: int = 5) -> str:
+    """The last lines of a log, in one."""
+    try:
+        return " | ".join(log.read_text(errors="replace").splitlines()[-lines:]) or "no log"
+    except OSError as error:
+        return str(error)

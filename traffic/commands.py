@@ -1,0 +1,206 @@
+"""What a host can be told, on the fabric and in a process of its own alike.
+
+Each command is a value; `Commands.carry_out` gives the answer and the frames to send. Chunk numbers
+are those on the wire. Reallocation of job j from epoch e to epoch f, without losing a chunk:
+
+    all switches       entries of f, beside those of e
+    all workers        Hold(j)                            -> number of the next chunk
+    the destination    Move(j, f, C, sources)             C: the largest of these numbers
+    all workers        Move(j, f, C)
+    all workers        Progress(j)                        until drained_below >= C
+    all switches       entries of e removed
+
+A hold that is not followed by a move is ended by `Release`. `Finish` ends an endless job alike:
+hold all workers, then the largest number is the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from traffic.destination import Destination, DestinationConfig
+from traffic.errors import CommandError
+from traffic.host import Host
+from traffic.reports import (
+    DestinationProgress,
+    DestinationReport,
+    Values,
+    WorkerProgress,
+    WorkerReport,
+)
+from traffic.stream import Stream
+from traffic.worker import Worker, WorkerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class AttachWorker:
+    """Take part in a job as a worker, in place of an earlier part in it; nothing is sent yet."""
+
+    config: WorkerConfig
+    values: Values | Stream
+
+
+@dataclass(frozen=True, slots=True)
+class AttachDestination:
+    """Be the destination of a job, in place of an earlier one."""
+
+    config: DestinationConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Send the first chunks of a job."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Keep back what has not left; answered with the chunk number above all that has."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """End a hold without a change."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Put chunks from one number on under a newer epoch; the destination is told its sources."""
+
+    job: int
+    epoch: int
+    from_chunk: int
+    sources: Mapping[int, frozenset[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """End a job before a chunk number."""
+
+    job: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Answered with `WorkerProgress` or `DestinationProgress`."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Answered with `WorkerReport` or `DestinationReport`, sums included."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """Leave a job; it is no error if the host has no part in it."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Answered once the machine of a job is done or has failed; of processes only."""
+
+    job: int
+
+
+Command: TypeAlias = (
+    AttachWorker
+    | AttachDestination
+    | Start
+    | Hold
+    | Release
+    | Move
+    | Finish
+    | Progress
+    | Report
+    | Detach
+)
+Answer: TypeAlias = (
+    int | WorkerProgress | DestinationProgress | WorkerReport | DestinationReport | None
+)
+
+
+class Commands:
+    """Carries commands out on one host.
+
+    `clock` gives the times that are reported, where `now` is not what others measure by.
+    """
+
+    def __init__(self, host: Host, clock: Callable[[], int] | None = None) -> None:
+        self._host = host
+        self._clock = clock
+
+    def carry_out(self, command: Command, now: int) -> tuple[Answer, list[bytes]]:
+        """The answer, and frames to send; raises TrafficError, in which case nothing changed."""
+        match command:
+            case AttachWorker(config, values):
+                self._attach(Worker(config, values, self._clock))
+                return None, []
+            case AttachDestination(to):
+                self._attach(Destination(to))
+                return None, []
+            case Detach(job):
+                self._host.detach(job)
+                return None, []
+            case _:
+                return self._tell(self._endpoint(command.job), command, now)
+
+    def _tell(
+        self, endpoint: Worker | Destination, command: Command, now: int
+    ) -> tuple[Answer, list[bytes]]:
+        match command, endpoint:
+            case Start(), _:
+                return None, endpoint.start(now)
+            case Hold(), Worker():
+                return endpoint.hold(), []
+            case Hold(), Destination():
+                return endpoint.next_chunk, []
+            case Release(), Worker():
+                return None, endpoint.release(now)
+            case Move(epoch=epoch, from_chunk=first), Worker():
+                return None, endpoint.move(epoch, first, now)
+            case Move(epoch=epoch, from_chunk=first, sources=sources), Destination():
+                if sources is None:
+                    raise CommandError(f"job {endpoint.job}: the destination must know its sources")
+                endpoint.move(epoch, first, sources)
+            case Finish(end=end), Worker():
+                return None, endpoint.finish(end, now)
+            case Finish(end=end), Destination():
+                endpoint.finish(end)
+            case Progress(), Worker():
+                return WorkerProgress.of(endpoint), []
+            case Progress(), Destination():
+                return DestinationProgress.of(endpoint), []
+            case Report(), Worker():
+                return WorkerReport.of(endpoint), []
+            case Report(), Destination():
+                return DestinationReport.of(endpoint), []
+            case _:
+                raise CommandError(
+                    f"job {endpoint.job}: {type(endpoint).__name__.lower()} "
+                    f"{self._host.name} cannot {type(command).__name__.lower()}"
+                )
+        return None, []
+
+    def _endpoint(self, job: int) -> Worker | Destination:
+        endpoint = self._host.endpoints.get(job)
+        if not isinstance(endpoint, Worker | Destination):
+            raise CommandError(f"host {self._host.name} has no part in job {job}: attach it first")
+        return endpoint
+
+    def _attach(self, endpoint: Worker | Destination) -> None:
+        self._host.detach(endpoint.job)
+        self._host.attach(endpoint)

@@ -1,0 +1,90 @@
+"""The self-clocked window of a worker: which chunks may leave, and which have been answered.
+
+Chunk c + window leaves only when c is answered. The slots of a switch are a power of two, which a
+window that is none does not divide: then chunk c + pool, with pool the next power of two, waits for
+c too. So no two chunks in flight share a slot, in any pool of a power of two that holds the window.
+Memory grows with what is answered out of order, not with the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Window:
+    """Chunks 0 to `chunks` - 1 of one job at one worker; `size` of them may be in flight.
+
+    Where the content of a chunk depends on the answer to another, that lies `reach` before it.
+    """
+
+    __slots__ = (
+        "_above",
+        "_distances",
+        "_kept",
+        "_low",
+        "_next",
+        "chunks",
+        "done",
+        "held",
+    )
+
+    def __init__(self, size: int, chunks: int, reach: int = 0) -> None:
+        self.chunks = chunks
+        self.done = 0
+        self.held = False
+        self._distances = sorted({size, 1 << (size - 1).bit_length(), reach} - {0})
+        # Every chunk below _low is answered, and those in _above; none from _next on has left.
+        self._low = 0
+        self._above: set[int] = set()
+        self._next = 0
+        # May leave as soon as nothing is held back.
+        self._kept: set[int] = set()
+
+    @property
+    def low(self) -> int:
+        """The lowest chunk that is not answered."""
+        return self._low
+
+    @property
+    def next(self) -> int:
+        """The number above all chunks that have left."""
+        return self._next
+
+    def first(self) -> list[int]:
+        """The chunks that leave at the start."""
+        return self._leave(range(min(self._distances[0], self.chunks)))
+
+    def is_answered(self, chunk: int) -> bool:
+        """Whether a chunk has been answered."""
+        return chunk < self._low or chunk in self._above
+
+    def answer(self, chunk: int) -> list[int]:
+        """Note the answer to a chunk that had none; returns the chunks that leave now."""
+        self.done += 1
+        above = self._above
+        above.add(chunk)
+        while self._low in above:
+            above.remove(self._low)
+            self._low += 1
+        return self._leave(chunk + distance for distance in self._distances)
+
+    def release(self) -> list[int]:
+        """Hold nothing back any more; returns the chunks that leave now."""
+        self.held = False
+        kept, self._kept = self._kept, set()
+        return self._leave(sorted(kept))
+
+    def _leave(self, chunks: Iterable[int]) -> list[int]:
+        ready = [chunk for chunk in chunks if self._may_leave(chunk)]
+        if self.held:
+            self._kept.update(ready)
+            return []
+        if ready:
+            self._next = max(self._next, ready[-1] + 1)
+        return ready
+
+    def _may_leave(self, chunk: int) -> bool:
+        # Asked when a chunk that it waits for is answered, so it holds once, at the last of these.
+        return chunk < self.chunks and all(
+            chunk < distance or self.is_answered(chunk - distance) for distance in self._distances
+        )
