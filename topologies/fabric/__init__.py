@@ -4,6 +4,7 @@ from topologies.fabric.errors import FabricError, FrameTooLargeError
 from topologies.fabric.fabric import Fabric, RunResult, StopReason
 from topologies.fabric.link import Direction, LinkCounters, LinkSpec, Tap
 from topologies.fabric.nodes import HOST_PORT, HostAgent, PacketDevice
+from topologies.fabric.queues import PortQueues, QueuedDevice
 
 __all__ = [
     "HOST_PORT",
@@ -15,6 +16,8 @@ __all__ = [
     "LinkCounters",
     "LinkSpec",
     "PacketDevice",
+    "PortQueues",
+    "QueuedDevice",
     "RunResult",
     "StopReason",
     "Tap",

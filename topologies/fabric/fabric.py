@@ -22,6 +22,7 @@ from topologies.fabric.errors import FabricError
 from topologies.fabric.link import Direction, LinkSpec, Tap, TraceHook
 from topologies.fabric.nodes import HOST_PORT, HostAgent, HostNode, PacketDevice, SwitchNode
 from topologies.fabric.pcapng import PcapngWriter
+from topologies.fabric.queues import PortQueues, QueuedDevice, QueuedSwitchNode
 
 
 class StopReason(Enum):
@@ -90,6 +91,31 @@ class Fabric:
         """Add a switch that takes `latency` nanoseconds for each frame."""
         self._check_new(name)
         self._switches[name] = SwitchNode(name, device, latency, on_unconnected)
+
+    def add_queued_switch(
+        self,
+        name: str,
+        device: QueuedDevice,
+        queues: int,
+        *,
+        latency: int = 0,
+        on_unconnected: Callable[[int, bytes], None] | None = None,
+    ) -> None:
+        """Add a switch with strict-priority queues at each port, as many as the device has.
+
+        The rate of a port is that of its link; `queue_frames` of the link is the depth of a queue.
+        """
+        self._check_new(name)
+        self._switches[name] = QueuedSwitchNode(
+            self._clock, name, device, latency, on_unconnected, queues
+        )
+
+    def queues(self, name: str, port: int) -> PortQueues:
+        """The queues of a port; raises FabricError where the switch or port has none."""
+        switch = self._switch(name)
+        if not isinstance(switch, QueuedSwitchNode) or port not in switch.queues:
+            raise FabricError(f"port {port} of {name} has no priority queues")
+        return switch.queues[port]
 
     def add_host(self, name: str, agent: HostAgent, *, start_at: int = 0) -> None:
         """Add a host; its agent starts at a time, or now if that has passed."""
@@ -185,7 +211,7 @@ class Fabric:
         switch = self._switch(name)
         switch.alive = True
         if device is not None:
-            switch.device = device
+            switch.replace(device)
 
     def set_link(self, first: str, second: str, *, up: bool) -> None:
         """Take all links between two nodes down, losing what is on them, or up again."""
@@ -245,6 +271,8 @@ class Fabric:
             source_node.link = direction
         else:
             source_node.links[source[1]] = direction
+            if isinstance(source_node, QueuedSwitchNode):
+                source_node.attach(source[1], direction)
 
     def _check_new(self, name: str) -> None:
         if name in self._switches or name in self._hosts:

@@ -66,6 +66,9 @@ class LinkCounters:
 
     offered = sent + queue_full + oversized + refused_down
     sent + duplicated = delivered + lost + cut + to_dead + those still under way
+
+    longest_wait is in nanoseconds. What waits in priority queues in front of a link is not offered
+    yet.
     """
 
     offered: int = 0
@@ -91,6 +94,13 @@ class Receiver(Protocol):
 
     def arrive(self, port: int, frame: bytes, now: int) -> None:
         """A frame comes in at a port."""
+
+
+class Clearable(Protocol):
+    """Queues in front of a direction."""
+
+    def clear(self) -> int:
+        """Drop all that wait; how many they were."""
 
 
 class Tap:
@@ -135,6 +145,7 @@ class Direction:
         "_waiting",
         "_waiting_bytes",
         "name",
+        "queues",
         "source",
         "source_port",
         "spec",
@@ -173,6 +184,8 @@ class Direction:
         self._waiting: deque[tuple[int, int]] = deque()
         self._waiting_bytes = 0
         self._taps: list[Tap] = []
+        # Set where packets wait in front of the link, by priority, rather than in it.
+        self.queues: Clearable | None = None
         self._draw_loss = _stream(seed, self.name, "loss", spec.loss)
         self._draw_duplicate = _stream(seed, self.name, "duplicate", spec.duplicate)
         self._draw_reorder = _stream(seed, self.name, "reorder", spec.reorder)
@@ -180,6 +193,20 @@ class Direction:
         self._lost = self._duplicated = self._reordered = 0
         self._queue_full = self._oversized = self._refused_down = self._cut = self._to_dead = 0
         self._longest_wait = 0
+
+    @property
+    def free_at(self) -> int:
+        """When the wire has taken all that it was given."""
+        return self._free_at
+
+    def refuse_full(self) -> None:
+        """Count a packet that found no room in the queues in front of the link."""
+        self._offered += 1
+        self._queue_full += 1
+
+    def waited(self, nanoseconds: int) -> None:
+        """Note how long a packet waited in the queues in front of the link."""
+        self._longest_wait = max(self._longest_wait, nanoseconds)
 
     @property
     def counters(self) -> LinkCounters:
@@ -282,6 +309,8 @@ class Direction:
             return target is self and (under_way_too or time - delay > now)
 
         self._cut += len(self._clock.cancel(is_cut))
+        if self.queues is not None:
+            self.queues.clear()
         self._free_at = min(self._free_at, now)
         self._bits_left_over = 0
         self._waiting.clear()

@@ -62,6 +62,10 @@ class SwitchNode:
         # Frames that left at a port without a link.
         self.unconnected = 0
 
+    def replace(self, device: PacketDevice) -> None:
+        """Put another device in its place."""
+        self.device = device
+
     def arrive(self, port: int, frame: bytes, now: int) -> None:
         """A frame comes in at a port."""
         self.emit(self.device.process(port, frame), now + self.latency)
