@@ -1,11 +1,8 @@
 """The fabric as a testbed: switches that are programmed over P4Runtime, and hosts that send.
 
-    with FabricTestbed(network, conditions) as testbed:
-        plans = testbed.switches.install([blue], window=32)   # table entries only
-        outcomes = testbed.reduce(plans, [values], Op.REDUCE)
-
-Switches run p4c's output in this process and are reached through a real P4Runtime server on
-loopback, as those of any other target are; links, queues and hosts live on a virtual clock.
+with FabricTestbed(network, conditions) as testbed:
+    plans = testbed.switches.install([blue], window=32)   # table entries only
+    outcomes = testbed.reduce(plans, [values], Op.REDUCE)
 """
 
 from __future__ import annotations
@@ -18,17 +15,15 @@ from typing import Self
 
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, window_time, worker_config
-from controller.p4rt import SwitchAddress, connect_blocking
+from controller.fabric_network import FabricNetwork
+from controller.p4rt import connect_blocking
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, Progress
 from p4src import artefacts
-from softswitch.device import Device
-from softswitch.p4runtime import P4RuntimeServer, ServerThread
-from topologies.fabric.build import LINK_DELAY_NS, Conditions, build_fabric, link_rates
-from topologies.network import CPU_PORT, Host, Network, ip_text, mac_text
+from topologies.fabric.build import LINK_DELAY_NS, Conditions
+from topologies.network import Host, Network, ip_text, mac_text
 from traffic.destination import Destination
 from traffic.endpoint import Op
-from traffic.host import Host as HostAgent
 from traffic.icmp import Echo
 from traffic.reports import DestinationReport, JobOutcome, Values, WorkerReport
 from traffic.worker import Worker
@@ -44,18 +39,8 @@ class FabricTestbed:
     def __init__(self, network: Network, conditions: Conditions, pcap: Path | None = None) -> None:
         """Build the network; `pcap` is a file that receives every frame delivered, as pcapng."""
         self.network = network
-        self._devices = {
-            name: Device(device_id=i, cpu_port=CPU_PORT)
-            for i, name in enumerate(network.topology.switches, start=1)
-        }
-        self._agents = {
-            host.name: HostAgent(host.name, mac_text(host.mac), ip_text(host.ip))
-            for host in (*network.workers, network.destination)
-        }
-        self._rates = link_rates(network, conditions.base)
-        self.fabric = build_fabric(network, self._devices, self._agents, conditions)
-        # Hosts begin without a job; jobs are attached to them and started one by one.
-        self.fabric.run()
+        self._up = FabricNetwork(network, conditions)
+        self.fabric = self._up.fabric
         self._resources = ExitStack()
         self._busy = 0
         self._pcap = pcap
@@ -63,12 +48,7 @@ class FabricTestbed:
     def __enter__(self) -> Self:
         """Start the P4Runtime server, become primary everywhere, push the program."""
         with ExitStack() as resources:
-            server = P4RuntimeServer(self._devices.values())
-            address = resources.enter_context(ServerThread(server)).address
-            switches = [
-                SwitchAddress(name, address, device.device_id)
-                for name, device in self._devices.items()
-            ]
+            switches = resources.enter_context(self._up.serve())
             fleet = resources.enter_context(connect_blocking(switches, artefacts.load()))
             fleet.push()
             if self._pcap is not None:
@@ -101,7 +81,7 @@ class FabricTestbed:
     ) -> tuple[JobOutcome, ...]:
         """See `Testbed.reduce`."""
         hops = max(self.network.topology.overlay.tree.depths()) + 2
-        patience = 2 * (window_time(self.network, self._rates, plans) + 2 * hops * LINK_DELAY_NS)
+        patience = 2 * (window_time(self.network, self._up.rates, plans) + 2 * hops * LINK_DELAY_NS)
         tries = _TRIES if failure is None else _TRIES_WITH_FAILURE
         timing = Timing(patience, 8 * patience, tries)
         began = self.fabric.now
@@ -133,14 +113,14 @@ class FabricTestbed:
     def ping(self, sender: Host, receiver: Host, sequence: int) -> None:
         """Let one host ping another, over the switches' ordinary IPv4 routes."""
         gateway = mac_text(self.network.switch_mac(sender.switch))
-        frame = self._agents[sender.name].ping(
+        frame = self._up.agents[sender.name].ping(
             gateway, ip_text(receiver.ip), identifier=sender.source, sequence=sequence
         )
         self.fabric.send(sender.name, [frame])
 
     def echo_replies(self, host: Host) -> tuple[Echo, ...]:
         """The answers to a host's pings so far."""
-        return self._agents[host.name].echo_replies
+        return self._up.agents[host.name].echo_replies
 
     def _attach(
         self, plan: JobPlan, values: Values, op: Op, timing: Timing
@@ -159,7 +139,7 @@ class FabricTestbed:
         return destination, tuple(workers)
 
     def _start(self, host: Host, endpoint: Worker | Destination) -> None:
-        agent = self._agents[host.name]
+        agent = self._up.agents[host.name]
         agent.detach(endpoint.job)
         agent.attach(endpoint)
         self.fabric.send(host.name, endpoint.start(self.fabric.now))

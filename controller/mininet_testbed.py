@@ -1,48 +1,28 @@
-"""Mininet as a testbed: one switch process a switch, one process a host, real links and time.
-
-The network lives in a process of its own (`topologies.mininet_net`), which takes everything down
-when this one ends. Switches are bmv2's simple_switch_grpc or softswitch, started alike.
-"""
+"""Mininet as a testbed: one switch process a switch, one process a host, real links and time."""
 
 from __future__ import annotations
 
-import shutil
-import socket
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, window_time, worker_config
-from controller.errors import EnvironmentLacksError, RunFailedError
-from controller.p4rt import SwitchAddress, SwitchUnreachableError, connect_blocking
-from controller.peers import HostPeer, Hosts, Peer, connect, tail
-from controller.queues import QueueError, QueueSettings, set_bmv2_queues
+from controller.mininet_running import START_DEADLINE_S, RunningMininet
+from controller.p4rt import connect_blocking
+from controller.queues import QueueSettings
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, Progress
 from p4src import artefacts
 from topologies.fabric.build import Conditions, link_rates
-from topologies.mininet_net import load_mininet
-from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, SwitchPlan
-from topologies.network import CPU_PORT, Network
+from topologies.mininet_plan import LinkPlan
+from topologies.network import Network
 from traffic.commands import AttachDestination, AttachWorker, Command, Report, Start
 from traffic.endpoint import Op
 from traffic.reports import DestinationReport, JobOutcome, Values, WorkerReport
 
-SWITCH_PROGRAMS = {"softswitch": "softswitch", "bmv2": "simple_switch_grpc"}
-TOOLS = ("mnexec", "ip", "ethtool", "setpriv")
-FIRST_PORT = 9559
-"""P4Runtime's own port; free ones from here up, below those that the kernel gives to clients."""
-LAST_PORT = 32000
-START_DEADLINE_S = 90.0
-STOP_DEADLINE_S = 60.0
 REDUCE_DEADLINE_S = 300.0
 CHUNK_DEADLINE_S = 0.5
 """Beyond REDUCE_DEADLINE_S, for each chunk."""
@@ -50,32 +30,7 @@ _SECOND_NS = 1_000_000_000
 _PATIENCE_NS = 2 * _SECOND_NS
 """Enough for a loaded machine: without loss nothing is sent twice."""
 _TRIES = 20
-_POLL_S = 0.05
 _UNTOUCHED = Conditions()
-
-
-def why_not(target: str) -> str | None:
-    """What this machine lacks for a target, as one line; None if nothing."""
-    program = SWITCH_PROGRAMS[target]
-    if _program(program) is None:
-        return f"--target {target}: {program} is not on PATH; install it or use --target fabric"
-    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
-    try:
-        load_mininet()
-    except ImportError:
-        missing.append("mininet")
-    if missing:
-        return (
-            f"--target {target}: {', '.join(missing)} not found; on Debian, as root: "
-            "apt-get install mininet iproute2 ethtool (or use --target fabric)"
-        )
-    return None
-
-
-def _program(name: str) -> str | None:
-    """The path of a program: on PATH, or installed beside this Python."""
-    beside = Path(sys.executable).with_name(name)
-    return str(beside) if beside.exists() else shutil.which(name)
 
 
 class MininetTestbed:
@@ -90,32 +45,19 @@ class MininetTestbed:
     ) -> None:
         """`conditions`: of every link; `queues`: of every port, None for the switch's own."""
         self.network = network
-        self._target = target
         self._links = LinkPlan(base=conditions.base)
-        self._queues = queues
+        self._running = RunningMininet(network, target, self._links, queues)
         self._resources = ExitStack()
-        self._hosts = Hosts({})
         self._busy = 0
 
     def __enter__(self) -> Self:
         """Bring the network up, wait for every switch, push the program."""
         with ExitStack() as resources:
-            folder = Path(
-                resources.enter_context(
-                    tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
-                )
-            )
-            ports = _free_ports(resources)
-            addresses = [
-                SwitchAddress(name, f"127.0.0.1:{next(ports)}", device)
-                for name, device in self.network.device_id.items()
-            ]
-            self._start_network(resources, folder, addresses, ports)
-            self._connect_hosts(resources, folder)
-            self._wait_for_switches(addresses, folder)
-            self._set_queues()
+            resources.enter_context(self._running)
             fleet = resources.enter_context(
-                connect_blocking(addresses, artefacts.load(), deadline=START_DEADLINE_S)
+                connect_blocking(
+                    self._running.addresses, artefacts.load(), deadline=START_DEADLINE_S
+                )
             )
             fleet.push()
             self.switches = SwitchControl(self.network, fleet)
@@ -158,22 +100,22 @@ class MininetTestbed:
             for host in self.network.workers:
                 told = worker_config(self.network, plan, host, op, timing, first)
                 attach.append((host.name, AttachWorker(told, tensor[host.rank])))
-        self._hosts.tell(attach)
+        self._running.hosts.tell(attach)
         jobs = [plan.job for plan in plans]
         total = sum(tensor.shape[1] for tensor in values)
         began = time.monotonic_ns()
-        self._hosts.tell([(name, Start(job)) for name in workers for job in jobs])
+        self._running.hosts.tell([(name, Start(job)) for name in workers for job in jobs])
         each = CHUNK_DEADLINE_S + 2 * window_ns / _SECOND_NS
         patience = REDUCE_DEADLINE_S + total * each
         report = progress or (lambda _: None)
-        self._hosts.wait(workers, destination, jobs, patience, report)
+        self._running.hosts.wait(workers, destination, jobs, patience, report)
         self._busy += time.monotonic_ns() - began
         report(total)
         return tuple(self._outcome(job) for job in jobs)
 
     def _outcome(self, job: int) -> JobOutcome:
         hosts = (self.network.destination, *self.network.workers)
-        reports = self._hosts.tell([(host.name, Report(job)) for host in hosts])
+        reports = self._running.hosts.tell([(host.name, Report(job)) for host in hosts])
         return JobOutcome(
             next(one for one in reports if isinstance(one, DestinationReport)),
             tuple(one for one in reports if isinstance(one, WorkerReport)),
@@ -185,130 +127,7 @@ class MininetTestbed:
             return 0
         return window_time(self.network, link_rates(self.network, self._links.base), plans)
 
-    def _start_network(
-        self,
-        resources: ExitStack,
-        folder: Path,
-        addresses: Sequence[SwitchAddress],
-        ports: Iterator[int],
-    ) -> None:
-        control = folder / "network"
-        log = resources.enter_context((folder / "network.log").open("wb"))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "topologies.mininet_net", "--control", str(control)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        resources.callback(_end, process)
-        connection = connect(control, lambda: process.poll() is not None, folder / "network.log")
-        self._mininet = Peer("Mininet", connection, folder / "network.log")
-        resources.enter_context(self._mininet.connection)
-        for part in ("switches", "hosts"):
-            (folder / part).mkdir()
-        program = _program(SWITCH_PROGRAMS[self._target])
-        if program is None:
-            raise EnvironmentLacksError(f"{SWITCH_PROGRAMS[self._target]} is gone from PATH")
-        self._thrift = {where.name: next(ports) for where in addresses if self._target == "bmv2"}
-        switches = SwitchPlan(
-            command=(program,),
-            arguments={where.name: self._switch_arguments(where) for where in addresses},
-            logs=folder / "switches",
-        )
-        hosts = HostPlan(
-            command=(sys.executable, "-m", "traffic.process"),
-            controls=folder / "hosts",
-            logs=folder / "hosts",
-        )
-        self._mininet.send("up", self.network, switches, hosts, self._links)
-        answer, text = self._mininet.receive()
-        if answer != "up":
-            raise RunFailedError(f"Mininet did not bring the network up: {text}")
-
-    def _switch_arguments(self, where: SwitchAddress) -> tuple[str, ...]:
-        words = ["--no-p4", "--device-id", str(where.device_id), "--log-console", "-L", "warn"]
-        if where.name in self._thrift:
-            words += ["--thrift-port", str(self._thrift[where.name])]
-        words += ["--", "--grpc-server-addr", where.address, "--cpu-port", str(CPU_PORT)]
-        if self._queues is not None:
-            words += ["--priority-queues", str(self._queues.queues)]
-        return tuple(words)
-
-    def _set_queues(self) -> None:
-        """Give bmv2's queues the rate and depth that its command line does not take."""
-        if self._queues is None:
-            return
-        for name, port in self._thrift.items():
-            try:
-                set_bmv2_queues(port, self._queues)
-            except QueueError as error:
-                raise RunFailedError(f"switch {name}: {error}") from None
-
-    def _connect_hosts(self, resources: ExitStack, folder: Path) -> None:
-        peers = {}
-        for host in (*self.network.workers, self.network.destination):
-            control = folder / "hosts" / host.name
-            log = folder / "hosts" / f"{host.name}.log"
-            connection = connect(control, partial(self._has_ended, log), log)
-            peers[host.name] = HostPeer(f"host {host.name}", connection, log)
-            resources.enter_context(connection)
-        self._hosts = Hosts(peers)
-
-    def _wait_for_switches(self, addresses: Sequence[SwitchAddress], folder: Path) -> None:
-        """Wait until every switch takes a connection; name one that does not, with its log."""
-        deadline = time.monotonic() + START_DEADLINE_S
-        for where in addresses:
-            while not _listens(where.address):
-                log = folder / "switches" / f"{where.device_id}.log"
-                if self._has_ended(log) or time.monotonic() > deadline:
-                    raise SwitchUnreachableError(
-                        where.name, f"does not listen at {where.address}: {tail(log)}"
-                    )
-                time.sleep(_POLL_S)
-
-    def _has_ended(self, log: Path) -> bool:
-        """Whether the process that writes a log is gone, though nobody ended it."""
-        self._mininet.send("dead")
-        return log in self._mininet.expect("dead")
-
 
 def _timing(window_ns: int) -> Timing:
     patience = _PATIENCE_NS + 2 * window_ns
     return Timing(timeout=patience, max_timeout=2 * patience, max_tries=_TRIES)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for Mininet's process to take everything down, or end it."""
-    try:
-        process.wait(STOP_DEADLINE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _listens(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=1).close()
-    except OSError:
-        return False
-    return True
-
-
-def _free_ports(leases: ExitStack) -> Iterator[int]:
-    """TCP ports that nobody listens on, each leased while `leases` is open.
-
-    Switches bind their ports long after they are chosen, so a lease keeps other runs of this
-    machine away: a name among the abstract Unix sockets, which goes when its owner does.
-    """
-    for port in range(FIRST_PORT, LAST_PORT):
-        lease = socket.socket(socket.AF_UNIX)
-        try:
-            lease.bind(f"\0bluetree-port-{port}")
-            with socket.socket() as probe:
-                probe.bind(("0.0.0.0", port))
-        except OSError:
-            lease.close()
-            continue
-        leases.enter_context(lease)
-        yield port

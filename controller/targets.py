@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager
 
-from controller import mininet_testbed
+from controller import mininet_running
 from controller.errors import BadInputError, EnvironmentLacksError
 from controller.fabric_testbed import FabricTestbed
+from controller.mininet_testbed import MininetTestbed
 from controller.placement import Tree
 from controller.running import RunOptions
 from controller.testbed import Testbed
@@ -32,7 +33,7 @@ def why_not(target: str) -> str | None:
         return None
     if os.geteuid() != 0:
         return f"--target {target}: needs root for network namespaces; use --target fabric"
-    return mininet_testbed.why_not(target)
+    return mininet_running.why_not(target)
 
 
 def choose(requested: str, topology: Topology, options: RunOptions) -> str:
@@ -68,7 +69,7 @@ def bring_up(network: Network, target: str, options: RunOptions) -> AbstractCont
     """The testbed of a target, not entered yet."""
     if target == FABRIC:
         return FabricTestbed(network, _conditions(options), options.pcap)
-    return mininet_testbed.MininetTestbed(network, target, _conditions(options))
+    return MininetTestbed(network, target, _conditions(options))
 
 
 def _conditions(options: RunOptions) -> Conditions:

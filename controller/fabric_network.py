@@ -1,0 +1,47 @@
+"""A network on the fabric: switches as devices, hosts as agents, and a P4Runtime server for all.
+
+Switches run p4c's output in this process and are reached through a real P4Runtime server, as those
+of any other target are; links, queues and hosts live on a virtual clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from controller.p4rt import SwitchAddress
+from softswitch.device import Device
+from softswitch.p4runtime import P4RuntimeServer, ServerThread
+from topologies.fabric import Fabric
+from topologies.fabric.build import Conditions, build_fabric, link_rates
+from topologies.network import CPU_PORT, Network, ip_text, mac_text
+from traffic.host import Host
+
+
+class FabricNetwork:
+    """Devices by switch name, agents by host name, and the fabric between them."""
+
+    def __init__(self, network: Network, conditions: Conditions) -> None:
+        self.network = network
+        self.devices = {name: self.new_device(name) for name in network.topology.switches}
+        self.agents = {
+            host.name: Host(host.name, mac_text(host.mac), ip_text(host.ip))
+            for host in (*network.workers, network.destination)
+        }
+        self.rates = link_rates(network, conditions.base)
+        self.fabric: Fabric = build_fabric(network, self.devices, self.agents, conditions)
+        # Hosts begin without a job; jobs are attached to them and started one by one.
+        self.fabric.run()
+
+    def new_device(self, name: str) -> Device:
+        """A switch without a program, at the place of `name`."""
+        return Device(device_id=self.network.device_id[name], cpu_port=CPU_PORT)
+
+    @contextmanager
+    def serve(self) -> Iterator[tuple[SwitchAddress, ...]]:
+        """Serve P4Runtime for all switches on a free port of loopback; where each is."""
+        with ServerThread(P4RuntimeServer(self.devices.values())) as server:
+            yield tuple(
+                SwitchAddress(name, server.address, device.device_id)
+                for name, device in self.devices.items()
+            )
