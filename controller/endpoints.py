@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.compile import JobPlan, destination_sources
 from p4src.constants import LANES
 from topologies.network import Host, Network, ip_text, mac_text
-from traffic.destination import DestinationConfig
+from traffic.collectives.calls import Call
+from traffic.collectives.calls import Kind as CallKind
+from traffic.destination_config import DestinationConfig, Recipient
 from traffic.endpoint import Op
 from traffic.message import (
     ETHERNET_BYTES,
@@ -119,6 +121,20 @@ def destination_config(
         window=plan.window,
         stream=stream,
     )
+
+
+def call_destination(
+    network: Network, plan: JobPlan, call: Call, timing: Timing, chunks: int, first_chunk: int
+) -> DestinationConfig:
+    """What the destination is told of a collective call: a Reduce's sum goes on to its root."""
+    answers_all = call.kind in (CallKind.ALLREDUCE, CallKind.BROADCAST)
+    op = Op.ALLREDUCE if answers_all else Op.REDUCE
+    config = destination_config(network, plan, op, timing, chunks, first_chunk)
+    if call.kind is not CallKind.REDUCE:
+        return config
+    root = members(network, plan)[call.root]
+    gateway = mac_text(network.switch_mac(network.destination.switch))
+    return replace(config, recipient=Recipient(gateway, ip_text(root.ip), root.udp_port))
 
 
 def window_time(network: Network, rates: Mapping[str, int], plans: Sequence[JobPlan]) -> int:

@@ -80,10 +80,7 @@ class FabricTestbed:
         progress: Progress | None = None,
     ) -> tuple[JobOutcome, ...]:
         """See `Testbed.reduce`."""
-        hops = max(self.network.topology.overlay.tree.depths()) + 2
-        patience = 2 * (window_time(self.network, self._up.rates, plans) + 2 * hops * LINK_DELAY_NS)
-        tries = _TRIES if failure is None else _TRIES_WITH_FAILURE
-        timing = Timing(patience, 8 * patience, tries)
+        timing = self.timing(plans, _TRIES if failure is None else _TRIES_WITH_FAILURE)
         began = self.fabric.now
         jobs = [
             self._attach(plan, tensor, op, timing)
@@ -110,6 +107,19 @@ class FabricTestbed:
             for destination, workers in jobs
         )
 
+    def timing(self, plans: Sequence[JobPlan], tries: int = _TRIES) -> Timing:
+        """How patient the machines of jobs that run together are here."""
+        hops = max(self.network.topology.overlay.tree.depths()) + 2
+        patience = 2 * (window_time(self.network, self._up.rates, plans) + 2 * hops * LINK_DELAY_NS)
+        return Timing(patience, 8 * patience, tries)
+
+    def start(self, host: Host, endpoint: Worker | Destination) -> None:
+        """Put a job's machine on a host, in place of the one before, and let it start."""
+        agent = self._up.agents[host.name]
+        agent.detach(endpoint.job)
+        agent.attach(endpoint)
+        self.fabric.send(host.name, endpoint.start(self.fabric.now))
+
     def ping(self, sender: Host, receiver: Host, sequence: int) -> None:
         """Let one host ping another, over the switches' ordinary IPv4 routes."""
         gateway = mac_text(self.network.switch_mac(sender.switch))
@@ -130,16 +140,10 @@ class FabricTestbed:
         first_chunk = self.switches.take_chunks(plan.job, chunks)
         config = destination_config(self.network, plan, op, timing, chunks, first_chunk)
         destination = Destination(config)
-        self._start(self.network.destination, destination)
+        self.start(self.network.destination, destination)
         workers = []
         for host in self.network.workers:
             told = worker_config(self.network, plan, host, op, timing, first_chunk)
             workers.append(Worker(told, values[host.rank]))
-            self._start(host, workers[-1])
+            self.start(host, workers[-1])
         return destination, tuple(workers)
-
-    def _start(self, host: Host, endpoint: Worker | Destination) -> None:
-        agent = self._up.agents[host.name]
-        agent.detach(endpoint.job)
-        agent.attach(endpoint)
-        self.fabric.send(host.name, endpoint.start(self.fabric.now))

@@ -26,14 +26,8 @@ from p4src.constants import AGG_UDP_PORT
 from traffic.commands import Commands, Wait
 from traffic.errors import TrafficError
 from traffic.host import Host
-from traffic.message import PROTOCOL_UDP
+from traffic.raw import occupy, open_raw, received
 
-_ETH_P_IP = 0x0800
-_PACKET_OUTGOING = 4
-_PROTOCOL_AT = 23
-_BUFFER_BYTES = 16 * 1024 * 1024
-_LARGEST_FRAME = 65535
-_RECEIVED_AT_ONCE = 64
 _SECOND_NS = 1_000_000_000
 
 
@@ -47,7 +41,7 @@ class HostProcess:
         self._commands = Commands(host)
         self._listener = listener
         self._keep = keep
-        self._socket = _open(interface)
+        self._socket = open_raw(interface)
         self._selector = selectors.DefaultSelector()
         self._is_over = False
         self._commanders: set[Connection[Any, Any]] = set()
@@ -72,16 +66,7 @@ class HostProcess:
         return None if deadline is None else max(0.0, (deadline - _now()) / _SECOND_NS)
 
     def _receive(self) -> None:
-        for _ in range(_RECEIVED_AT_ONCE):
-            try:
-                frame, address = self._socket.recvfrom(_LARGEST_FRAME, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                return
-            # The kernel answers everything but UDP, and shows a raw socket what it sends itself.
-            if address[2] == _PACKET_OUTGOING or frame[_PROTOCOL_AT : _PROTOCOL_AT + 1] != bytes(
-                (PROTOCOL_UDP,)
-            ):
-                continue
+        for frame in received(self._socket):
             self._send(self._host.receive(frame, _now()))
 
     def _tick(self) -> None:
@@ -143,21 +128,6 @@ class HostProcess:
             self._socket.send(frame)
 
 
-def _open(interface: str) -> socket.socket:
-    raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_IP))
-    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-        raw.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
-    raw.bind((interface, _ETH_P_IP))
-    return raw
-
-
-def _occupy(ip: str, port: int) -> socket.socket:
-    """Hold the UDP port, so that the kernel does not answer each message with "unreachable"."""
-    holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    holder.bind((ip, port))
-    return holder
-
-
 def _now() -> int:
     return time.monotonic_ns()
 
@@ -170,7 +140,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--udp-port", type=int, default=AGG_UDP_PORT)
     parser.add_argument("--keep", action="store_true", help="outlive the last commander")
     options = parser.parse_args(arguments)
-    with _occupy(options.ip, options.udp_port), socket.socket(socket.AF_UNIX) as listener:
+    with occupy(options.ip, options.udp_port), socket.socket(socket.AF_UNIX) as listener:
         host = Host(options.name, options.mac, options.ip)
         bound = str(options.control)
         Path(bound).unlink(missing_ok=True)

@@ -1,0 +1,132 @@
+"""One rank's open calls: each is a future until the network says what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from traffic.collectives.calls import Array, Call, part_of
+from traffic.collectives.errors import CollectiveError
+from traffic.collectives.link import Membership, dial, error_of
+from traffic.collectives.packets import PacketRunner
+
+
+class Session:
+    """The connection of one rank to its network, and a thread that reads it."""
+
+    def __init__(self, address: Path, rank: int, job: int) -> None:
+        """Join; raises CollectiveError where nobody answers or the rank is not wanted."""
+        self._rank = rank
+        self._lock = threading.Lock()
+        self._open: dict[int, tuple[Call, Array, Future[Any]]] = {}
+        self._next = 0
+        self._end: CollectiveError | None = None
+        self._socket, self._connection = dial(address)
+        try:
+            self._connection.send(("join", job, rank))
+            said, *rest = self._connection.recv()
+        except (EOFError, OSError):
+            self._socket.close()
+            raise CollectiveError(f"{address}: the network is gone") from None
+        if said != "joined":
+            self._socket.close()
+            raise error_of(*rest[1:])
+        self.membership: Membership = rest[0]
+        self._packets: PacketRunner | None = None
+        if self.membership.interface is not None:
+            self._packets = PacketRunner(self.membership.interface, self._connection)
+        self._reader = threading.Thread(target=self._read, name=f"rank {rank}", daemon=True)
+        self._reader.start()
+
+    def submit(self, call: Call, array: Array) -> Future[Any]:
+        """Make the next call. Raises CollectiveError once the session has ended."""
+        future: Future[Any] = Future()
+        # A call cannot be taken back: other ranks count on it.
+        future.set_running_or_notify_cancel()
+        with self._lock:
+            if self._end is not None:
+                raise self._end
+            number = self._next
+            self._next += 1
+            self._open[number] = (call, array, future)
+            try:
+                sent = None if self.membership.interface is not None else array
+                self._connection.send(("call", number, call, sent))
+            except OSError:
+                # The reader finds out why.
+                return future
+        return future
+
+    def close(self) -> None:
+        """Leave; open calls fail."""
+        self._fail(CollectiveError(f"rank {self._rank} has closed its communicator"))
+        # The network may have closed it before.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        if threading.current_thread() is not self._reader:
+            self._reader.join()
+        self._socket.close()
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._take(self._connection.recv())
+        except (EOFError, OSError):
+            self._fail(CollectiveError("the network is gone: see what it said last"))
+        finally:
+            self._connection.close()
+            if self._packets is not None:
+                self._packets.close()
+
+    def _take(self, message: tuple[Any, ...]) -> None:
+        said, number, *rest = message
+        if said == "failed":
+            error = error_of(*rest)
+            if number is None:
+                self._fail(error)
+            else:
+                self._settle(number, error)
+        elif said == "result":
+            self._settle(number, rest[0])
+        elif said == "go" and self._packets is not None:
+            self._exchange(self._packets, number, rest[0])
+
+    def _exchange(self, packets: PacketRunner, number: int, config: Any) -> None:
+        """Carry a call out with packets of our own."""
+        call, array, _ = self._open[number]
+        lanes, window = self.membership.lanes, self.membership.window
+        part = part_of(call, array, self._rank, self.membership.ranks, lanes, window)
+        outcome = packets.run(config, part)
+        if outcome.interrupted is not None:
+            self._take(outcome.interrupted)
+            return
+        if outcome.failure is not None:
+            self._connection.send(("stuck", number, str(outcome.failure)))
+            return
+        self._connection.send(("done", number, outcome.resent))
+        try:
+            self._settle(number, part.result(outcome.overflowed))
+        except CollectiveError as error:
+            self._settle(number, error)
+
+    def _settle(self, number: int, what: Array | CollectiveError | None) -> None:
+        with self._lock:
+            entry = self._open.pop(number, None)
+        if entry is None:
+            return
+        future = entry[2]
+        if isinstance(what, CollectiveError):
+            future.set_exception(what)
+        else:
+            future.set_result(what)
+
+    def _fail(self, error: CollectiveError) -> None:
+        with self._lock:
+            self._end = self._end or error
+            entries, self._open = list(self._open.values()), {}
+        for _, _, future in entries:
+            future.set_exception(self._end)
