@@ -30,6 +30,10 @@ _SECOND_NS = 1_000_000_000
 _PATIENCE_NS = 2 * _SECOND_NS
 """Enough for a loaded machine: without loss nothing is sent twice."""
 _TRIES = 20
+_FAULTY_PATIENCE_NS = _SECOND_NS // 10
+_HOP_NS = 200_000
+"""What a switch and a relay take for a frame, with as many others at work as the machine has."""
+_TRIES_WITH_FAULTS = 200
 _UNTOUCHED = Conditions()
 
 
@@ -45,7 +49,13 @@ class MininetTestbed:
     ) -> None:
         """`conditions`: of every link; `queues`: of every port, None for the switch's own."""
         self.network = network
-        self._links = LinkPlan(base=conditions.base)
+        self._links = LinkPlan(
+            conditions.base,
+            conditions.loss,
+            conditions.duplicate,
+            conditions.reorder,
+            conditions.seed,
+        )
         self._running = RunningMininet(network, target, self._links, queues)
         self._resources = ExitStack()
         self._busy = 0
@@ -90,7 +100,7 @@ class MininetTestbed:
         destination = self.network.destination.name
         workers = [host.name for host in self.network.workers]
         window_ns = self._window_time(plans)
-        timing = _timing(window_ns)
+        timing = self._timing(plans, window_ns)
         attach: list[tuple[str, Command]] = []
         for plan, tensor in zip(plans, values, strict=True):
             chunks = tensor.shape[1]
@@ -121,13 +131,22 @@ class MininetTestbed:
             tuple(one for one in reports if isinstance(one, WorkerReport)),
         )
 
+    def _timing(self, plans: Sequence[JobPlan], window_ns: int) -> Timing:
+        """How patient workers are.
+
+        Without faults nothing is to be sent twice, however loaded the machine; with them nobody
+        waits longer than the switches need for what is under way.
+        """
+        if not self._links.has_faults:
+            patience = _PATIENCE_NS + 2 * window_ns
+            return Timing(patience, 2 * patience, _TRIES)
+        hops = max(self.network.topology.overlay.tree.depths()) + 1
+        frames = sum(plan.window for plan in plans) * len(self.network.workers) * hops
+        patience = _FAULTY_PATIENCE_NS + 2 * (frames * _HOP_NS + window_ns)
+        return Timing(patience, 4 * patience, _TRIES_WITH_FAULTS)
+
     def _window_time(self, plans: Sequence[JobPlan]) -> int:
         """See `window_time`; 0 where links are as fast as the machine."""
         if self._links.base is None:
             return 0
         return window_time(self.network, link_rates(self.network, self._links.base), plans)
-
-
-def _timing(window_ns: int) -> Timing:
-    patience = _PATIENCE_NS + 2 * window_ns
-    return Timing(timeout=patience, max_timeout=2 * patience, max_tries=_TRIES)

@@ -44,7 +44,7 @@ def choose(requested: str, topology: Topology, options: RunOptions) -> str:
     Raises EnvironmentLacksError or BadInputError where the target that was asked for cannot do it.
     """
     if requested == AUTO:
-        fits = _processes(topology) <= AUTO_PROCESSES and not _fabric_only(options)
+        fits = _processes(topology) <= AUTO_PROCESSES and _is_plain(options)
         requested = BMV2 if fits and why_not(BMV2) is None else FABRIC
     if requested == FABRIC:
         _check_size(topology, len(topology.switches), "switches", MAX_SWITCHES, FABRIC)
@@ -99,14 +99,17 @@ def _processes(topology: Topology) -> int:
 def _fabric_only(options: RunOptions) -> str:
     """The first option that only the fabric serves, "" if there is none."""
     asked = {
-        "--loss": options.loss > 0,
-        "--duplicate": options.duplicate > 0,
-        "--reorder": options.reorder > 0,
         "--fail": options.failure is not None,
         "--jobs": options.jobs > 1,
         "--pcap": options.pcap is not None,
     }
     return next((name for name, is_asked in asked.items() if is_asked), "")
+
+
+def _is_plain(options: RunOptions) -> bool:
+    """Whether a run does nothing to links and switches, and has one job."""
+    changes = (options.loss, options.duplicate, options.reorder, options.link_rate)
+    return not any(changes) and not _fabric_only(options)
 
 
 def _check_size(topology: Topology, size: int, what: str, most: int, target: str) -> None:

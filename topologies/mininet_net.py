@@ -21,6 +21,8 @@ import argparse
 import importlib
 import itertools
 import os
+import pickle
+import select
 import shutil
 import signal
 import subprocess
@@ -32,15 +34,18 @@ from typing import Any
 
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, SwitchPlan
 from topologies.network import Host, Network, ip_text, mac_text
+from topologies.relay import READY, Half, RelayPlan
 from topologies.shaping import Shape, host_rate, scaled, tc_commands
 
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
 """Where Debian's package puts mininet, out of sight of a virtual environment."""
 HOST_INTERFACE = "eth0"
+HOST_PORT = 0
 GATEWAY = "10.255.255.254"
 ALIAS = "bluetree"
 _OFFLOADS = "tx off rx off sg off tso off gso off gro off"
 _STOP_DEADLINE_S = 5.0
+_RELAY_DEADLINE_S = 60.0
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -62,7 +67,9 @@ class MininetNetwork:
 
     def __init__(self, network: Network, tag: str, links: LinkPlan) -> None:
         self._network = network
-        self._base = links.base
+        self._links = links
+        self._relay: Any = None
+        self._relayed: list[tuple[Half, Half]] = []
         self._tag = tag
         self._net = load_mininet().Mininet(controller=None, build=False)
         self._nodes: dict[str, Any] = {}
@@ -79,27 +86,24 @@ class MininetNetwork:
         hosts = (*network.workers, network.destination)
         for i, host in enumerate(hosts):
             self._nodes[host.name] = net.addHost(f"{self._tag}h{i}", ip=None)
+        if self._links.has_faults:
+            self._relay = net.addSwitch(f"{self._tag}r0", cls=node.Switch, inNamespace=False)
         for link in network.links:
-            self._link(link.lower, link.lower_port, link.upper, link.upper_port)
-        for host in hosts:
-            interface = self.interface(host.switch, host.port)
-            net.addLink(
-                self._nodes[host.name],
-                self._nodes[host.switch],
-                port1=0,
-                port2=host.port,
-                intfName1=HOST_INTERFACE,
-                intfName2=interface,
-                addr1=mac_text(host.mac),
+            self._join(
+                self._half(link.lower, link.lower_port), self._half(link.upper, link.upper_port)
             )
-            _mark(interface)
+        for host in hosts:
+            outer = Half(HOST_INTERFACE, host.name, HOST_PORT)
+            self._join(outer, self._half(host.switch, host.port), mac_text(host.mac))
         self._quieten()
         self._shape()
         for host in hosts:
             self._address(host)
 
     def start(self, switches: SwitchPlan, hosts: HostPlan) -> None:
-        """Start the processes; those of switches are not waited for."""
+        """Start the processes; those of switches and hosts are not waited for."""
+        if self._relayed:
+            self._start_relay(switches.logs.with_name("relay.log"))
         ports: dict[str, list[int]] = {name: [] for name in self._network.topology.switches}
         for link in self._network.links:
             ports[link.lower].append(link.lower_port)
@@ -145,21 +149,42 @@ class MininetNetwork:
         """The interface that is a switch's port."""
         return f"{self.switch_name(switch)}-{port}"
 
-    def _link(self, lower: str, lower_port: int, upper: str, upper_port: int) -> None:
-        self._net.addLink(
-            self._nodes[lower],
-            self._nodes[upper],
-            port1=lower_port,
-            port2=upper_port,
-            intfName1=self.interface(lower, lower_port),
-            intfName2=self.interface(upper, upper_port),
+    def _half(self, switch: str, port: int) -> Half:
+        return Half(self.interface(switch, port), switch, port)
+
+    def _join(self, one: Half, other: Half, mac: str | None = None) -> None:
+        """Make a link: a veth pair, or two with the relay between them. `mac` is that of `one`."""
+        if not self._links.has_faults:
+            self._pair(one, self._nodes[other.node], other, mac)
+            return
+        name = f"{self._tag}r{len(self._relayed)}"
+        inner = (
+            Half(f"{name}-1", one.node, one.port),
+            Half(f"{name}-2", other.node, other.port),
         )
-        _mark(self.interface(lower, lower_port))
-        _mark(self.interface(upper, upper_port))
+        self._pair(one, self._relay, inner[0], mac)
+        self._pair(other, self._relay, inner[1], None)
+        self._relayed.append(inner)
+
+    def _pair(self, one: Half, node: Any, other: Half, mac: str | None) -> None:
+        """Make a veth pair from a half's node to another node; without `mac` one at random."""
+        address = {} if mac is None else {"addr1": mac}
+        self._net.addLink(
+            self._nodes[one.node],
+            node,
+            port1=one.port,
+            port2=other.port if node is not self._relay else None,
+            intfName1=one.interface,
+            intfName2=other.interface,
+            **address,
+        )
+        for interface in (one.interface, other.interface):
+            if interface != HOST_INTERFACE:
+                _mark(interface)
 
     def _quieten(self) -> None:
-        """No IPv6, no offloads, on every interface of the switches; then they are up."""
-        names = [path.name for path in Path("/sys/class/net").glob(f"{self._tag}s*-*")]
+        """No IPv6, no offloads, on every interface outside the hosts; then they are up."""
+        names = [path.name for path in Path("/sys/class/net").glob(f"{self._tag}*-*")]
         lines = []
         for name in names:
             ipv6 = Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
@@ -172,15 +197,16 @@ class MininetNetwork:
 
     def _shape(self) -> None:
         """Give the switches' ends of all links their rates; a host's own is shaped with it."""
-        if self._base is None:
+        base = self._links.base
+        if base is None:
             return
         shapes = []
         for link in self._network.links:
-            bps = scaled(link.rate, self._base)
+            bps = scaled(link.rate, base)
             shapes.append(Shape(self.interface(link.lower, link.lower_port), bps))
             shapes.append(Shape(self.interface(link.upper, link.upper_port), bps))
         for host in (*self._network.workers, self._network.destination):
-            bps = host_rate(self._network, host.name, self._base)
+            bps = host_rate(self._network, host.name, base)
             shapes.append(Shape(self.interface(host.switch, host.port), bps))
         lines = "\n".join(tc_commands(shapes))
         subprocess.run(["tc", "-batch", "-"], input=lines, text=True, check=True)
@@ -189,8 +215,8 @@ class MininetNetwork:
         """The host's address, a gateway that needs no ARP, and the rate of what it sends."""
         gateway = mac_text(self._network.switch_mac(host.switch))
         shapes = []
-        if self._base is not None:
-            bps = host_rate(self._network, host.name, self._base)
+        if self._links.base is not None:
+            bps = host_rate(self._network, host.name, self._links.base)
             shapes.append(Shape(HOST_INTERFACE, bps))
         steps = (
             "sysctl -q -w net.ipv6.conf.all.disable_ipv6=1",
@@ -206,17 +232,45 @@ class MininetNetwork:
         if said.strip():
             raise RuntimeError(f"host {host.name}: {' | '.join(said.splitlines())}")
 
-    def _spawn(self, words: Sequence[str], log: Path) -> None:
+    def _start_relay(self, log: Path) -> None:
+        """Start what joins the halves of links, and wait until it has them all."""
+        links = self._links
+        plan = RelayPlan(
+            tuple(self._relayed), links.loss, links.duplicate, links.reorder, links.seed
+        )
+        relay = self._spawn(
+            [sys.executable, "-m", "topologies.relay"],
+            log,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        relay.stdin.write(pickle.dumps(plan))
+        relay.stdin.flush()
+        if not select.select([relay.stdout], (), (), _RELAY_DEADLINE_S)[0]:
+            raise RuntimeError(f"the relay of the links is not ready in {_RELAY_DEADLINE_S:g} s")
+        if relay.stdout.readline() != READY:
+            raise RuntimeError(f"the relay of the links: {log.read_text(errors='replace')}")
+
+    def _spawn(
+        self,
+        words: Sequence[str],
+        log: Path,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int | None = None,
+    ) -> subprocess.Popen[bytes]:
         with log.open("wb") as stream:
             # Should this process be killed, the kernel ends its children.
             process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=subprocess.STDOUT,
+                stdin=stdin,
+                stdout=stream if stdout is None else stdout,
+                stderr=stream,
                 start_new_session=True,
             )
         self._processes.append((process, log))
+        return process
 
 
 def _mark(interface: str) -> None:

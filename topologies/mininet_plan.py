@@ -36,6 +36,16 @@ class LinkPlan:
 
     Attributes:
         base: bits a second of a link of rate 1; None leaves links as fast as the machine.
+        loss, duplicate, reorder: probabilities of every frame, each way; seed: of all chance.
     """
 
     base: int | None = None
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    seed: int = 0
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether anything happens to frames."""
+        return any((self.loss, self.duplicate, self.reorder))

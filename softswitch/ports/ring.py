@@ -60,12 +60,12 @@ class Ring:
     whose checksum had to be completed, since the ring was opened.
     """
 
-    def __init__(self, sock: socket.socket, interface: Interface) -> None:
-        """Share a ring for `sock` and bind it to `interface`; raises PortError."""
+    def __init__(self, sock: socket.socket, interface: Interface, size: int = RING_BYTES) -> None:
+        """Share a ring of `size` bytes for `sock` and bind it to `interface`; raises PortError."""
         self._slot = _power_of_two(
             max(_MIN_SLOT, interface.mtu + ETHERNET_HEADER + VLAN_TAG + _OVERHEAD)
         )
-        self._slots = max(_MIN_SLOTS, RING_BYTES // self._slot)
+        self._slots = max(_MIN_SLOTS, size // self._slot)
         block = max(_MIN_BLOCK, self._slot)
         total = self._slot * self._slots
         request = struct.pack("=IIII", block, total // block, self._slot, self._slots)

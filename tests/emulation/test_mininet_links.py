@@ -38,6 +38,25 @@ def test_congestion_is_time_on_shaped_links(target: str, tree: str, strategy: st
     assert 0.9 * least < document["network_seconds"] < 2.5 * least
 
 
+def test_sums_are_right_over_faulty_links(target: str, tree: str) -> None:
+    document = run(
+        tree, "-k", "1", "--target", target, "--op", "allreduce", "--chunks", "40",
+        "--loss", "0.05", "--duplicate", "0.1", "--reorder", "0.1", "--seed", "3",
+    )  # fmt: skip
+    assert document["correct"] is True
+    assert document["retransmissions"] > 0
+
+
+def test_every_link_doubles_every_frame(target: str) -> None:
+    """A worker's message passes two links to the count of its switch's, four at the root's."""
+    document = run(
+        "binary-tree:levels=2", "--workers", "1", "-k", "0", "--strategy", "all-red",
+        "--target", target, "--chunks", "30", "--duplicate", "1",
+    )  # fmt: skip
+    measured = {link["switch"]: link["measured"] for link in document["links"]}
+    assert measured == {"s0": 8, "s1": 2, "s2": 2}
+
+
 def test_a_rate_that_the_kernel_cannot_hold_is_refused(target: str, tree: str) -> None:
     arguments = command(tree, "-k", "1", "--target", target, "--link-rate", "1k")
     done = subprocess.run(arguments, capture_output=True, text=True)

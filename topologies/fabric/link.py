@@ -6,7 +6,6 @@ happen on the wire, after the frame has taken its time: a lost frame costs what 
 Rounding does not accumulate: the fraction of a nanosecond that a frame leaves over is kept.
 """
 
-import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Protocol
 
 from topologies.fabric.clock import Clock
 from topologies.fabric.errors import FabricError, FrameTooLargeError
+from topologies.faults import ON_TIME, Faults, direction_name
 
 ETHERNET_BYTES = 14
 _BIT_NANOSECONDS_IN_BYTE = 8 * 1_000_000_000
@@ -125,10 +125,8 @@ class Direction:
         "_clock",
         "_cut",
         "_delivered",
-        "_draw_duplicate",
-        "_draw_loss",
-        "_draw_reorder",
         "_duplicated",
+        "_faults",
         "_free_at",
         "_longest_wait",
         "_lost",
@@ -168,7 +166,7 @@ class Direction:
         *,
         strict: bool,
     ) -> None:
-        self.name = f"{source.name}:{source_port}>{target.name}:{target_port}"
+        self.name = direction_name(source.name, source_port, target.name, target_port)
         self.source, self.source_port = source, source_port
         self.target, self.target_port = target, target_port
         self.spec = spec
@@ -186,9 +184,16 @@ class Direction:
         self._taps: list[Tap] = []
         # Set where packets wait in front of the link, by priority, rather than in it.
         self.queues: Clearable | None = None
-        self._draw_loss = _stream(seed, self.name, "loss", spec.loss)
-        self._draw_duplicate = _stream(seed, self.name, "duplicate", spec.duplicate)
-        self._draw_reorder = _stream(seed, self.name, "reorder", spec.reorder)
+        self._faults: Faults | None = None
+        if spec.loss or spec.duplicate or spec.reorder:
+            self._faults = Faults(
+                seed,
+                self.name,
+                loss=spec.loss,
+                duplicate=spec.duplicate,
+                reorder=spec.reorder,
+                reorder_delay=spec.reorder_delay,
+            )
         self._offered = self._sent = self._sent_bytes = self._delivered = 0
         self._lost = self._duplicated = self._reordered = 0
         self._queue_full = self._oversized = self._refused_down = self._cut = self._to_dead = 0
@@ -274,20 +279,15 @@ class Direction:
             tap.count += tap.predicate(frame)
         if self.trace is not None:
             self.trace(now, "sent", self, frame)
-        if self._draw_loss is not None and self._draw_loss() < spec.loss:
+        delays = ON_TIME if self._faults is None else self._faults.fate()
+        if not delays:
             self._lost += 1
             self._tell(now, "lost", frame)
             return
-        if self._draw_reorder is not None and self._draw_reorder() < spec.reorder:
-            self._reordered += 1
-            delayed = arrival + 1 + int(self._draw_reorder() * spec.reorder_delay)
-        else:
-            delayed = arrival
-        heappush(self._clock.heap, (delayed, self._clock.next_number(), self, frame))
-        if self._draw_duplicate is not None and self._draw_duplicate() < spec.duplicate:
-            self._duplicated += 1
-            again = arrival + int(self._draw_duplicate() * spec.reorder_delay)
-            heappush(self._clock.heap, (again, self._clock.next_number(), self, frame))
+        self._reordered += delays[0] > 0
+        self._duplicated += len(delays) - 1
+        for delay in delays:
+            heappush(self._clock.heap, (arrival + delay, self._clock.next_number(), self, frame))
 
     def fire(self, now: int, frame: bytes) -> None:
         """A frame reaches the far end."""
@@ -344,10 +344,3 @@ class Direction:
     def _tell(self, now: int, what: str, frame: bytes) -> None:
         if self.trace is not None:
             self.trace(now, what, self, frame)
-
-
-def _stream(seed: int, name: str, purpose: str, probability: float) -> Callable[[], float] | None:
-    """A random stream of its own, which no other link or setting shifts; None if not needed."""
-    if probability == 0:
-        return None
-    return random.Random(f"{seed}|{name}|{purpose}").random

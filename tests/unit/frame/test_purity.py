@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "softswitch": (),
     "controller.placement": (),
     "traffic": ("p4src",),
-    "topologies": ("controller.placement", "p4src"),
+    "topologies": ("controller.placement", "p4src", "softswitch.ports"),
 }
 """By package: the other packages of the project that it may know of."""
 
