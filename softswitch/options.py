@@ -48,6 +48,7 @@ class Options:
     queue_settings: tuple[QueueSetting, ...]
     queue_commands: Path | None
     address: str
+    thrift_port: int | None
     capture_dir: Path | None
     dump: int
     log_level: str
@@ -94,6 +95,7 @@ def parse(arguments: Sequence[str]) -> Options:
         queue_settings=(*found.queue_rate, *found.queue_depth),
         queue_commands=found.queue_commands,
         address=found.grpc_server_addr,
+        thrift_port=found.thrift_port,
         capture_dir=found.pcap,
         dump=found.dump_packet_data,
         log_level=found.log_level,
@@ -158,6 +160,12 @@ def _add_general(group: argparse._ArgumentGroup) -> None:
         "removes ports",
     )
     group.add_argument("--device-id", type=_natural, default=0, metavar="N", help="default 0")
+    group.add_argument(
+        "--thrift-port",
+        type=_natural,
+        metavar="N",
+        help="serve simple_switch_CLI's commands for queues, ports and the time here; default: no",
+    )
     group.add_argument("--no-p4", action="store_true", help="start without a program")
     group.add_argument(
         "--pcap",
@@ -272,7 +280,6 @@ def _add_queue_setting(group: argparse._ArgumentGroup, what: What, unit: str, te
 
 
 _IGNORED = {
-    "--thrift-port": "there is no Thrift server: use P4Runtime, and --ports for ports",
     "--nanolog": "there is no nanomsg log: use --log-console",
     "--notifications-addr": "notifications come over P4Runtime",
     "--max-port-count": "ports are not limited",

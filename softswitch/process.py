@@ -8,15 +8,18 @@ import signal
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from softswitch.device import Device
 from softswitch.errors import SoftswitchError
 from softswitch.options import Options, UsageError
 from softswitch.p4runtime import P4RuntimeServer, ServerThread, Tls
-from softswitch.ports import DataPlane, PortError, PortName, read_ports
-from softswitch.ports.naming import check_distinct
+from softswitch.ports import DataPlane, PortError
 from softswitch.ports.queueing import QueueSetting, check_settings, read_settings
+from softswitch.ports.wanted import WantedPorts
+from softswitch.remote import RemoteControl
+from softswitch.thrift import Services, ThriftServer
 
 LOG = logging.getLogger("softswitch")
 
@@ -33,8 +36,7 @@ def run(options: Options) -> None:
     device = Device(
         options.device_id, cpu_port=options.cpu_port, queues=options.queues, clock=clock
     )
-    if options.program is not None:
-        _load(device, options.program)
+    started_with = None if options.program is None else _load(device, options.program)
     server = ServerThread(
         P4RuntimeServer(
             [device],
@@ -51,22 +53,37 @@ def run(options: Options) -> None:
         dump=options.dump,
         queues=_queues(options),
     )
-    _heed_signals(options, plane)
-    try:
-        wanted = _wanted(options)
-        for name in wanted:
+    wanted = WantedPorts(options.ports, options.ports_file)
+    _heed_signals(options, plane, wanted)
+    with ExitStack() as down:
+        down.callback(plane.close)
+        names = wanted.now()
+        for name in names:
             _say(f"Adding interface {name.interface} as port {name.port}")
-        plane.set_ports(wanted)
+        plane.set_ports(names)
         address = server.start()
-        try:
-            _say(f"Server listening on {address}")
-            # What exists by now lives as long as the process: no collector need look at it again.
-            gc.freeze()
-            plane.run()
-        finally:
-            server.stop()
-    finally:
-        plane.close()
+        down.callback(server.stop)
+        if options.thrift_port is not None:
+            remote = RemoteControl(
+                device.device_id,
+                plane,
+                wanted,
+                clock,
+                lambda: server.device_config(device.device_id) or started_with,
+            )
+            down.callback(_serve_thrift(remote, options.thrift_port).close)
+        _say(f"Server listening on {address}")
+        # What exists by now lives as long as the process: no collector need look at it again.
+        gc.freeze()
+        plane.run()
+
+
+def _serve_thrift(remote: RemoteControl, port: int) -> ThriftServer:
+    """Start the Thrift server, with the lines of bmv2's log."""
+    LOG.info("Starting Thrift server on port %d", port)
+    server = ThriftServer(Services(remote, port), port)
+    LOG.info("Thrift server was started")
+    return server
 
 
 def _clock() -> Callable[[], int]:
@@ -75,21 +92,16 @@ def _clock() -> Callable[[], int]:
     return lambda: (time.monotonic_ns() - started) // 1000
 
 
-def _load(device: Device, path: Path) -> None:
+def _load(device: Device, path: Path) -> bytes:
+    """Run the program of a file, and return it; raises UsageError."""
     try:
-        device.load_pipeline(path.read_bytes())
+        program = path.read_bytes()
+        device.load_pipeline(program)
+        return program
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except SoftswitchError as error:
         raise UsageError(f"{path} does not run here: {error}") from error
-
-
-def _wanted(options: Options) -> tuple[PortName, ...]:
-    """Return the ports of the command line and of the file as it is now."""
-    listed = read_ports(options.ports_file) if options.ports_file is not None else ()
-    wanted = tuple(dict.fromkeys((*options.ports, *listed)))
-    check_distinct(wanted)
-    return wanted
 
 
 def _queues(options: Options) -> tuple[QueueSetting, ...]:
@@ -132,15 +144,17 @@ def _pem(path: Path) -> bytes:
         raise UsageError(f"certificate or key {path} cannot be read: {error.strerror}") from error
 
 
-def _heed_signals(options: Options, plane: DataPlane) -> None:
+def _heed_signals(options: Options, plane: DataPlane, wanted: WantedPorts) -> None:
     """End on SIGTERM and SIGINT; on SIGHUP make ports and queues what is wanted now."""
 
     def reload() -> None:
         try:
-            plane.set_ports(_wanted(options))
+            plane.set_ports(wanted.now())
             LOG.info("Ports are as wanted")
         except PortError as error:
             LOG.error("Ports are not all as wanted: %s", error)
+        if options.queue_commands is None:
+            return
         try:
             plane.set_queues(_queues(options))
             LOG.info("Queues are as wanted")

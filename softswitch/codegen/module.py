@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from softswitch import ir
 from softswitch.codegen.calculations import Calculations
 from softswitch.codegen.controls import ControlCode
+from softswitch.codegen.digests import write_digests
 from softswitch.codegen.layout import Layout
 from softswitch.codegen.parser import ParserCode
 from softswitch.codegen.queueing import priority, write_check, write_metadata
@@ -367,7 +368,7 @@ class ModuleCode:
                         f" (session[0], session[1], {self._kept_tuple()}))"
                     )
         if self._uses(program.ingress, ir.SendDigest):
-            self._digests(out)
+            write_digests(self.layout, out)
         if self._uses(program.ingress, ir.Resubmit):
             with out.block("if again:"):
                 self._keep(out, "again")
@@ -385,15 +386,6 @@ class ModuleCode:
         out.line(f"if q == {DROP_PORT}: return")
         rid = layout.standard("egress_rid")
         out.line(self._call(live, cutoff=cutoff, rid=rid or "0"))
-
-    def _digests(self, out: Writer) -> None:
-        for listed in self.program.learn_lists.values():
-            values: list[str] = []
-            for member, width in zip(listed.members, listed.widths, strict=True):
-                if isinstance(member, ir.FieldRef):
-                    values.append(f"int({self.layout.field(member)}) & {(1 << width) - 1}, ")
-            with out.block(f"if digest == {listed.id}:"):
-                out.line(f"S.digest({listed.id}, ({''.join(values)}))")
 
 
 def generate(program: ir.Program) -> Generated:

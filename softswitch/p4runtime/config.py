@@ -64,6 +64,11 @@ class Configuration:
         """The running pipeline, or None before a push."""
         return self._pipeline
 
+    @property
+    def device_config(self) -> bytes | None:
+        """The program that was pushed and runs, or None before a push."""
+        return None if self._committed is None else self._committed.p4_device_config
+
     def packet_in_fields(self) -> tuple[Field, ...] | None:
         """Return the fields of the packet-in header, or None before a push."""
         return None if self._pipeline is None else self._pipeline.info.packet_in

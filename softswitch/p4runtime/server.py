@@ -132,6 +132,10 @@ class P4RuntimeServer:
         """Return how many packet-ins of a device were dropped since its primary was too slow."""
         return self._servicer.packet_ins_dropped(device_id)
 
+    def device_config(self, device_id: int) -> bytes | None:
+        """Return the program that was pushed to a device and runs, or None before a push."""
+        return self._servicer.device_config(device_id)
+
     async def __aenter__(self) -> P4RuntimeServer:
         await self.start()
         return self
@@ -180,6 +184,10 @@ class ServerThread:
     def packet_in(self, device_id: int, packet: bytes) -> None:
         """See `P4RuntimeServer.packet_in`."""
         self._server.packet_in(device_id, packet)
+
+    def device_config(self, device_id: int) -> bytes | None:
+        """See `P4RuntimeServer.device_config`."""
+        return self._server.device_config(device_id)
 
     def __enter__(self) -> ServerThread:
         self.start()

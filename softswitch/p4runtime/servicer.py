@@ -194,6 +194,10 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         """Return how many packet-ins of a device were dropped since its primary was too slow."""
         return self._find(device_id).packet_ins_dropped
 
+    def device_config(self, device_id: int) -> bytes | None:
+        """Return the program that was pushed to a device and runs, or None before a push."""
+        return self._find(device_id).config.device_config
+
     def _on_message(self, stream: Stream, request: p4r.StreamMessageRequest) -> None:
         match request.WhichOneof("update"):
             case "arbitration":

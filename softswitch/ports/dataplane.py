@@ -12,9 +12,12 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 
 from softswitch.device import Device
+from softswitch.errors import SoftswitchError
 from softswitch.ir import Program
 from softswitch.ports.errors import PortError
 from softswitch.ports.naming import PortName
@@ -31,6 +34,12 @@ REPORT_S = 1.0
 
 SWEEP_S = 0.25
 """How often idle entries are looked for, if the program has tables that support it."""
+
+
+ANSWER_S = 10.0
+"""How long another thread waits for the loop to answer."""
+
+Answer = TypeVar("Answer")
 
 
 class DataPlane:
@@ -112,6 +121,10 @@ class DataPlane:
                 name.interface,
             )
 
+    def ports(self) -> list[Port]:
+        """All ports, by number."""
+        return [self._ports[number] for number in sorted(self._ports)]
+
     def remove(self, number: int) -> None:
         """Detach a port."""
         port = self._ports.pop(number)
@@ -149,6 +162,25 @@ class DataPlane:
         """Have `what` called by the loop between two frames; from any thread or signal handler."""
         self._asked.append(what)
         os.eventfd_write(self._wake, 1)
+
+    def call(self, what: Callable[[], Answer]) -> Answer:
+        """Have `what` called by the loop, and return what it returns; from any other thread.
+
+        Raises what it raises of the switch's errors, and PortError if the loop does not answer.
+        """
+        answer: Future[Answer] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(what())
+            except SoftswitchError as error:
+                answer.set_exception(error)
+
+        self.ask(run)
+        try:
+            return answer.result(ANSWER_S)
+        except TimeoutError as error:
+            raise PortError(f"the switch did not answer in {ANSWER_S:g} s") from error
 
     def packet_out(self, packet: bytes) -> None:
         """Let a packet enter by the CPU port, controller header first; from any thread."""

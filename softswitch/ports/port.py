@@ -74,6 +74,13 @@ class Port:
         except OSError:
             return False
 
+    def is_up(self) -> bool:
+        """Say whether the interface is there and up now."""
+        try:
+            return self.is_there() and Interface.look_at(self.interface.name).is_up
+        except PortError:
+            return False
+
     def tell_losses(self) -> None:
         """Log what was dropped since the last call, and once that checksums are completed here."""
         self._ring_full += self._ring.dropped()

@@ -6,10 +6,8 @@ tests/programs/queues.p4. A slow queue, 4 packets/s and 3 deep, makes packets wa
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -32,30 +30,15 @@ QUEUES = 4
 
 
 class Bmv2Queues(Bmv2Target):
-    """simple_switch_grpc with queues, set over Thrift as its simple_switch_CLI does."""
+    """simple_switch_grpc with queues."""
 
     queues = QUEUES
-
-    def __init__(self) -> None:
-        super().__init__()
-        set_queue_rate(self.thrift_port, OUT, SLOW, RATE)
-        set_queue_depth(self.thrift_port, OUT, SLOW, DEPTH)
 
 
 class SoftswitchQueues(SoftswitchProcessTarget):
-    """softswitch with queues, set by a file of the commands of simple_switch_CLI."""
+    """softswitch with queues."""
 
     queues = QUEUES
-
-    def __init__(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="bluetree-queues-") as directory:
-            commands = Path(directory, "commands")
-            commands.write_text(
-                f"set_queue_rate {RATE} {OUT} {SLOW}  # as a user may\n"
-                f"\nset_queue_depth {DEPTH} {OUT} {SLOW}\n"
-            )
-            self.options = ("--queue-commands", str(commands))
-            super().__init__()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +68,9 @@ def queues(request: pytest.FixtureRequest) -> Iterator[ProcessTarget]:
         json = (PROGRAMS / "queues.json").read_bytes()
         p4info = (PROGRAMS / "queues.p4info.txtpb").read_text(encoding="utf-8")
         target.push(Artefacts(json, p4info), sentinel())
+        # as simple_switch_CLI does on `set_queue_rate 4 2 1` and `set_queue_depth 3 2 1`
+        set_queue_rate(target.thrift_port, OUT, SLOW, RATE)
+        set_queue_depth(target.thrift_port, OUT, SLOW, DEPTH)
         yield target
     finally:
         target.close()

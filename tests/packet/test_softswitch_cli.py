@@ -141,13 +141,12 @@ def test_options_without_effect_are_noted(tmp_path: Path) -> None:
     with SwitchProcess(
         tmp_path,
         "--no-p4",
-        *("--thrift-port", "9090", "--nanolog", "ipc:///tmp/x", "--log-flush"),
+        *("--nanolog", "ipc:///tmp/x", "--log-flush"),
         *("--", "--disable-swap", "--max-mc-groups", "9"),
         *("--grpc-server-addr", f"127.0.0.1:{free_port()}"),
     ) as switch:
         noted = [line for line in switch.lines() if line.startswith("Note: ")]
         assert [line.split()[1] for line in noted] == [
-            "--thrift-port",
             "--nanolog",
             "--max-mc-groups",
         ]
