@@ -41,7 +41,20 @@ class FabricNetwork:
     def serve(self) -> Iterator[tuple[SwitchAddress, ...]]:
         """Serve P4Runtime for all switches on a free port of loopback; where each is."""
         with ServerThread(P4RuntimeServer(self.devices.values())) as server:
+            self._server = server
             yield tuple(
                 SwitchAddress(name, server.address, device.device_id)
                 for name, device in self.devices.items()
             )
+
+    def kill(self, name: str) -> None:
+        """Kill a switch or a host, in the middle of what it does; P4Runtime is down too."""
+        self.fabric.fail(name)
+        if name in self.devices:
+            self._server.withdraw(self.devices[name].device_id)
+
+    def restart(self, switch: str) -> None:
+        """Start a switch that was killed anew: it has no program and empty registers."""
+        device = self.devices[switch] = self.new_device(switch)
+        self.fabric.restart(switch, device)
+        self._server.offer(device)

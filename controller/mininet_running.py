@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -74,6 +75,8 @@ class RunningMininet:
         self._target = target
         self._links = links
         self._queues = queues
+        self._lock = threading.Lock()
+        self._folder = Path()
         self._resources = ExitStack()
 
     def __enter__(self) -> Self:
@@ -84,6 +87,7 @@ class RunningMininet:
                     tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
                 )
             )
+            self._folder = folder
             ports = _free_ports(resources)
             self.addresses = tuple(
                 SwitchAddress(name, f"127.0.0.1:{next(ports)}", device)
@@ -103,6 +107,28 @@ class RunningMininet:
         trace: TracebackType | None,
     ) -> None:
         self._resources.close()
+
+    def pids(self) -> dict[str, int]:
+        """The process ids of switches and hosts, by name."""
+        with self._lock:
+            self._mininet.send("pids")
+            known: dict[str, int] = self._mininet.expect("pids")
+            return known
+
+    def kill(self, name: str) -> None:
+        """Kill the process of a switch or a host where it stands."""
+        with self._lock:
+            self._mininet.send("kill", name)
+            self._mininet.expect("kill")
+
+    def restart(self, switch: str) -> None:
+        """Start a switch that was killed anew, and wait for it: it has no program."""
+        with self._lock:
+            self._mininet.send("restart", switch)
+            if self._mininet.expect("restart") is None:
+                raise RunFailedError(f"switch {switch}: was not killed, so it is not restarted")
+        self._wait_for_switches([at for at in self.addresses if at.name == switch], self._folder)
+        self._set_queues(switch)
 
     def _start_network(
         self,
@@ -153,11 +179,13 @@ class RunningMininet:
             words += ["--priority-queues", str(self._queues.queues)]
         return tuple(words)
 
-    def _set_queues(self) -> None:
-        """Give bmv2's queues the rate and depth that its command line does not take."""
+    def _set_queues(self, switch: str | None = None) -> None:
+        """Give bmv2's queues, of one switch or all, what its command line does not take."""
         if self._queues is None:
             return
         for name, port in self._thrift.items():
+            if switch not in (None, name):
+                continue
             try:
                 set_bmv2_queues(port, self._queues)
             except QueueError as error:
@@ -187,8 +215,9 @@ class RunningMininet:
 
     def _has_ended(self, log: Path) -> bool:
         """Whether the process that writes a log is gone, though nobody ended it."""
-        self._mininet.send("dead")
-        return log in self._mininet.expect("dead")
+        with self._lock:
+            self._mininet.send("dead")
+            return log in self._mininet.expect("dead")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -27,10 +27,10 @@ REDUCE_DEADLINE_S = 300.0
 CHUNK_DEADLINE_S = 0.5
 """Beyond REDUCE_DEADLINE_S, for each chunk."""
 _SECOND_NS = 1_000_000_000
-_PATIENCE_NS = 2 * _SECOND_NS
+PATIENCE_NS = 2 * _SECOND_NS
 """Enough for a loaded machine: without loss nothing is sent twice."""
 _TRIES = 20
-_FAULTY_PATIENCE_NS = _SECOND_NS // 10
+FAULTY_PATIENCE_NS = _SECOND_NS // 10
 _HOP_NS = 200_000
 """What a switch and a relay take for a frame, with as many others at work as the machine has."""
 _TRIES_WITH_FAULTS = 200
@@ -138,11 +138,11 @@ class MininetTestbed:
         waits longer than the switches need for what is under way.
         """
         if not self._links.has_faults:
-            patience = _PATIENCE_NS + 2 * window_ns
+            patience = PATIENCE_NS + 2 * window_ns
             return Timing(patience, 2 * patience, _TRIES)
         hops = max(self.network.topology.overlay.tree.depths()) + 1
         frames = sum(plan.window for plan in plans) * len(self.network.workers) * hops
-        patience = _FAULTY_PATIENCE_NS + 2 * (frames * _HOP_NS + window_ns)
+        patience = FAULTY_PATIENCE_NS + 2 * (frames * _HOP_NS + window_ns)
         return Timing(patience, 4 * patience, _TRIES_WITH_FAULTS)
 
     def _window_time(self, plans: Sequence[JobPlan]) -> int:

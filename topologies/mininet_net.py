@@ -8,6 +8,9 @@ however it ends, the run's folder with its sockets and logs included:
     ("up", Network, SwitchPlan, HostPlan, LinkPlan)
                 answered ("up", None) or ("failed", text)
     ("dead",)   answered ("dead", logs of processes that have ended)
+    ("pids",)   answered ("pids", process ids by the name of switch or host)
+    ("kill", name), ("restart", name)
+                a switch or a host; answered ("kill", None), ("restart", process id)
 
 Names: a switch is <tag>s<device id>, its port p is the interface <tag>s<device id>-<p>, whatever
 the topology calls it, so that names of any length and alphabet fit into the kernel's 15 characters.
@@ -28,6 +31,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
@@ -43,6 +47,8 @@ HOST_INTERFACE = "eth0"
 HOST_PORT = 0
 GATEWAY = "10.255.255.254"
 ALIAS = "bluetree"
+RELAY = "the relay of the links"
+"""Its name among the processes."""
 _OFFLOADS = "tx off rx off sg off tso off gso off gro off"
 _STOP_DEADLINE_S = 5.0
 _RELAY_DEADLINE_S = 60.0
@@ -62,6 +68,15 @@ def load_mininet() -> Any:
         return importlib.import_module("mininet.net")
 
 
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """The process of a switch or a host, and how to start it again."""
+
+    process: subprocess.Popen[bytes]
+    words: tuple[str, ...]
+    log: Path
+
+
 class MininetNetwork:
     """One network that is up, or on its way."""
 
@@ -73,7 +88,8 @@ class MininetNetwork:
         self._tag = tag
         self._net = load_mininet().Mininet(controller=None, build=False)
         self._nodes: dict[str, Any] = {}
-        self._processes: list[tuple[subprocess.Popen[bytes], Path]] = []
+        self._processes: dict[str, _Process] = {}
+        self._killed: dict[str, _Process] = {}
 
     def build(self) -> None:
         """Create namespaces, links and addresses."""
@@ -115,7 +131,7 @@ class MininetNetwork:
             for port in sorted(numbers):
                 words += ["-i", f"{port}@{self.interface(name, port)}"]
             log = switches.logs / f"{self._network.device_id[name]}.log"
-            self._spawn([*words, *switches.arguments[name]], log)
+            self._spawn(name, [*words, *switches.arguments[name]], log)
         for host in (*self._network.workers, self._network.destination):
             enter = ["mnexec", "-a", str(self._nodes[host.name].pid)]
             words = [*enter, *hosts.command, "--name", host.name, "--mac", mac_text(host.mac)]
@@ -123,23 +139,44 @@ class MininetNetwork:
             words += ["--control", str(hosts.controls / host.name)]
             if host.udp_port:
                 words += ["--udp-port", str(host.udp_port)]
-            self._spawn(words, hosts.logs / f"{host.name}.log")
+            self._spawn(host.name, words, hosts.logs / f"{host.name}.log")
 
     def stop(self) -> None:
         """End every process and remove everything that was created."""
-        for process, _ in self._processes:
-            process.terminate()
-        for process, _ in self._processes:
+        for started in self._processes.values():
+            started.process.terminate()
+        for started in self._processes.values():
             try:
-                process.wait(_STOP_DEADLINE_S)
+                started.process.wait(_STOP_DEADLINE_S)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                started.process.kill()
+                started.process.wait()
         self._net.stop()
 
     def dead(self) -> list[Path]:
         """The logs of processes that have ended, though nobody asked them to."""
-        return [log for process, log in self._processes if process.poll() is not None]
+        started = self._processes.values()
+        return [one.log for one in started if one.process.poll() is not None]
+
+    def pids(self) -> dict[str, int]:
+        """The processes that run, by switch or host."""
+        return {name: started.process.pid for name, started in self._processes.items()}
+
+    def kill(self, name: str) -> None:
+        """Kill a switch or a host where it stands; its interfaces stay."""
+        started = self._processes.pop(name, None)
+        if started is not None:
+            started.process.kill()
+            started.process.wait()
+            self._killed[name] = started
+
+    def restart(self, name: str) -> int | None:
+        """Start anew what was killed; its process id, None if it was not."""
+        killed = self._killed.pop(name, None)
+        if killed is None:
+            return None
+        self._spawn(name, killed.words, killed.log)
+        return self._processes[name].process.pid
 
     def switch_name(self, switch: str) -> str:
         """The short name of a switch in this run."""
@@ -239,6 +276,7 @@ class MininetNetwork:
             tuple(self._relayed), links.loss, links.duplicate, links.reorder, links.seed
         )
         relay = self._spawn(
+            RELAY,
             [sys.executable, "-m", "topologies.relay"],
             log,
             stdin=subprocess.PIPE,
@@ -255,12 +293,13 @@ class MininetNetwork:
 
     def _spawn(
         self,
+        name: str,
         words: Sequence[str],
         log: Path,
         stdin: int = subprocess.DEVNULL,
         stdout: int | None = None,
     ) -> subprocess.Popen[bytes]:
-        with log.open("wb") as stream:
+        with log.open("ab") as stream:
             # Should this process be killed, the kernel ends its children.
             process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *words],
@@ -269,7 +308,7 @@ class MininetNetwork:
                 stderr=stream,
                 start_new_session=True,
             )
-        self._processes.append((process, log))
+        self._processes[name] = _Process(process, tuple(words), log)
         return process
 
 
@@ -303,8 +342,10 @@ def serve(connection: Connection) -> None:
             connection.send(("failed", f"{type(error).__name__}: {error}"))
         else:
             connection.send(("up", None))
-        while connection.recv() == ("dead",):
-            connection.send(("dead", up.dead()))
+        while True:
+            what, *names = connection.recv()
+            act: Any = {"dead": up.dead, "pids": up.pids, "kill": up.kill, "restart": up.restart}
+            connection.send((what, act[what](*names)))
     except (EOFError, OSError):
         pass  # the controller is gone, in good order or not
     finally:

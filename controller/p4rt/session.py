@@ -157,7 +157,8 @@ class Session:
         stream, self._stream = self._stream, None
         listener, self._listener = self._listener, None
         self._changed.set()
-        if stream is None:
+        # A call that has ended, such as one cancelled while it bid, has nothing to wait for.
+        if stream is None or stream.done():
             return
         # A read that is cancelled ends the whole call at once, so the listener is left to read on.
         with suppress(TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):

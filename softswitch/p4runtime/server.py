@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -128,6 +128,14 @@ class P4RuntimeServer:
             raise ServerError("packet_in before start: the server has no event loop yet")
         self._loop.call_soon_threadsafe(self._servicer.packet_in, device_id, packet)
 
+    def withdraw(self, device_id: int) -> None:
+        """Serve a device no more, as if it had crashed; on the server's event loop."""
+        self._servicer.withdraw(device_id)
+
+    def offer(self, device: Device) -> None:
+        """Serve a device in the place of one that was withdrawn; on the server's event loop."""
+        self._servicer.offer(device)
+
     def packet_ins_dropped(self, device_id: int) -> int:
         """Return how many packet-ins of a device were dropped since its primary was too slow."""
         return self._servicer.packet_ins_dropped(device_id)
@@ -188,6 +196,20 @@ class ServerThread:
     def device_config(self, device_id: int) -> bytes | None:
         """See `P4RuntimeServer.device_config`."""
         return self._server.device_config(device_id)
+
+    def withdraw(self, device_id: int) -> None:
+        """See `P4RuntimeServer.withdraw`; from any thread, done when it returns."""
+        self._do(lambda: self._server.withdraw(device_id))
+
+    def offer(self, device: Device) -> None:
+        """See `P4RuntimeServer.offer`; from any thread, done when it returns."""
+        self._do(lambda: self._server.offer(device))
+
+    def _do(self, act: Callable[[], None]) -> None:
+        async def on_loop() -> None:
+            act()
+
+        asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result(START_DEADLINE_S)
 
     def __enter__(self) -> ServerThread:
         self.start()

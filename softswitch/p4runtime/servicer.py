@@ -53,11 +53,13 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
 
     def __init__(self, devices: Iterable[Device], packet_out: PacketOut | None) -> None:
         self._served: dict[int, Served] = {}
-        pool = ConfigPool()
+        self._pool = ConfigPool()
+        self._withdrawn: set[int] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
         for device in devices:
             if device.device_id in self._served:
                 raise ValueError(f"device id {device.device_id} is used twice; ids must differ")
-            self._served[device.device_id] = Served(device, Configuration(device, pool))
+            self._served[device.device_id] = Served(device, Configuration(device, self._pool))
         self._packet_out = packet_out
         self._streams: set[Stream] = set()
 
@@ -142,6 +144,8 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         try:
             while (message := await stream.outbox.get()) is not None:
                 yield message
+            if stream.refusal is not None:
+                raise stream.refusal
             if not stream.ended_here:
                 await receiver
         except RefusedError as refused:
@@ -168,6 +172,26 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
             stream.ended_here = True
             stream.outbox.put_nowait(None)
 
+    def withdraw(self, device_id: int) -> None:
+        """Serve a device no more: its streams break, and calls for it find nothing that answers."""
+        served = self._find(device_id)
+        served.detach()
+        del self._served[device_id]
+        self._withdrawn.add(device_id)
+        for stream in self._streams:
+            if stream.served is served:
+                stream.refusal = _is_down(device_id)
+                stream.outbox.put_nowait(None)
+
+    def offer(self, device: Device) -> None:
+        """Serve a device in the place of one that was withdrawn, or a further one."""
+        if device.device_id in self._served:
+            raise ValueError(f"device id {device.device_id} is served already: withdraw it first")
+        self._withdrawn.discard(device.device_id)
+        served = self._served[device.device_id] = Served(device, Configuration(device, self._pool))
+        if self._loop is not None:
+            served.attach(self._loop)
+
     def packet_in(self, device_id: int, packet: bytes) -> None:
         """Send a packet from the CPU port, controller header first, to the device's primary.
 
@@ -182,6 +206,7 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take what the devices tell unasked, from whatever thread runs their packets."""
+        self._loop = loop
         for served in self._served.values():
             served.attach(loop)
 
@@ -249,6 +274,8 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
 
     def _find(self, device_id: int) -> Served:
         served = self._served.get(device_id)
+        if device_id in self._withdrawn:
+            raise _is_down(device_id)
         if served is None:
             raise not_found(f"device id {device_id} is not served here")
         return served
@@ -307,6 +334,10 @@ def _deliver(served: Served, notices: Iterable[Notice]) -> None:
             update.election_id.high = notice.election_id >> 64
             update.election_id.low = notice.election_id & ((1 << 64) - 1)
         notice.stream.outbox.put_nowait(message)
+
+
+def _is_down(device_id: int) -> RefusedError:
+    return RefusedError(grpc.StatusCode.UNAVAILABLE, f"device {device_id} is down")
 
 
 def _stream_error(refused: RefusedError) -> p4r.StreamError:

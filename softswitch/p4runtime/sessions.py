@@ -13,6 +13,7 @@ from softswitch.entries import Digest, TableEntry
 from softswitch.p4runtime.arbitration import Arbitration
 from softswitch.p4runtime.config import Configuration
 from softswitch.p4runtime.notices import idle_notification
+from softswitch.p4runtime.status import RefusedError
 
 PACKET_IN_QUEUE = 4096
 """Messages waiting for one slow client before further ones to it are dropped, counted."""
@@ -24,6 +25,7 @@ class Stream:
     def __init__(self) -> None:
         self.served: Served | None = None
         self.ended_here = False
+        self.refusal: RefusedError | None = None
         self.outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
 
 

@@ -68,6 +68,12 @@ class Fabric:
         return self._clock.now
 
     @property
+    def next_event(self) -> int | None:
+        """When the next event happens, None if nothing is left to happen."""
+        heap = self._clock.heap
+        return heap[0][0] if heap else None
+
+    @property
     def directions(self) -> tuple[Direction, ...]:
         """Every direction of every link, in order of connection."""
         return tuple(self._directions.values())

@@ -1,0 +1,375 @@
+"""The way to a network that lives: start one, find one, tell its hosts what to do.
+
+client = launch(state, "fat-tree:k=4", target="fabric")     or NetworkClient(state)
+description = client.describe()                             addresses for P4Runtime, ...
+client.attach(plan, Op.ALLREDUCE, Stream(seed=1, workers=16))
+client.start(job=1)
+first = client.hold(1)                                      once the new entries are installed
+client.move(new_plan, first)
+client.progress(1).drained_below >= first                   then the old ones may go
+client.stop(1); client.detach(1)
+client.down()
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from controller.compile import JobPlan
+from controller.endpoints import (
+    Timing,
+    destination_config,
+    job_sources,
+    members,
+    window_time,
+    worker_config,
+)
+from controller.errors import BadInputError, BluetreeError, EnvironmentLacksError, RunFailedError
+from controller.live import state as folder
+from controller.live.requests import (
+    Describe,
+    Down,
+    JobHosts,
+    Jobs,
+    Kill,
+    NetworkDescription,
+    Part,
+    Request,
+    Restart,
+    Tell,
+    TellJob,
+)
+from controller.live.state import NetworkDownError
+from topologies.network import Network
+from traffic.commands import (
+    Answer,
+    AttachDestination,
+    AttachWorker,
+    Command,
+    Detach,
+    Finish,
+    Hold,
+    Move,
+    Progress,
+    Release,
+    Report,
+    Start,
+)
+from traffic.endpoint import Op
+from traffic.reports import (
+    DestinationProgress,
+    DestinationReport,
+    JobOutcome,
+    Values,
+    WorkerProgress,
+    WorkerReport,
+)
+from traffic.stream import Stream
+
+ANSWER_DEADLINE_S = 120.0
+START_DEADLINE_S = 240.0
+DOWN_DEADLINE_S = 90.0
+TRIES = 200
+"""Sends of a chunk before a worker gives up."""
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """How far a job is: its destination (None if that was killed), and its workers by rank."""
+
+    destination: DestinationProgress | None
+    workers: tuple[WorkerProgress, ...]
+
+    @property
+    def completed(self) -> int:
+        """Chunks that every worker has the answer to."""
+        return min((worker.completed for worker in self.workers), default=0)
+
+    @property
+    def drained_below(self) -> int:
+        """Every worker has the answer to every chunk below it."""
+        return min((worker.drained_below for worker in self.workers), default=0)
+
+    @property
+    def mismatches(self) -> int:
+        """Wrong sums, at the workers and at the destination."""
+        here = self.destination.mismatches if self.destination is not None else 0
+        return here + sum(worker.mismatches for worker in self.workers)
+
+    @property
+    def resent(self) -> int:
+        """Retransmissions by the workers."""
+        return sum(worker.resent for worker in self.workers)
+
+    @property
+    def done(self) -> bool:
+        """Whether every worker has every answer."""
+        return all(worker.done for worker in self.workers)
+
+    @property
+    def failure(self) -> str:
+        """The first chunk that was given up, in words; "" if none was."""
+        return next((worker.failure for worker in self.workers if worker.failure), "")
+
+    def first_answer(self, epoch: int) -> int | None:
+        """When the first chunk of an epoch was answered anywhere, on the monotonic clock."""
+        times = [one.first_answers[epoch] for one in self.workers if epoch in one.first_answers]
+        return min(times, default=None)
+
+
+class NetworkClient:
+    """A connection to the network that lives in a folder. Threads may share it.
+
+    Raises NetworkDownError where there is none, or it ends; RunFailedError with the network's own
+    words where it refuses.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        try:
+            connection: Connection[Any, Any] = Client(str(folder.socket_path(state)), "AF_UNIX")
+        except (OSError, ValueError):
+            raise NetworkDownError(_why_down(state)) from None
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._asked = 0
+        self._network: Network | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection; the network lives on."""
+        self._connection.close()
+
+    def describe(self) -> NetworkDescription:
+        """What is up."""
+        description = self._ask(Describe())
+        if not isinstance(description, NetworkDescription):
+            raise RunFailedError(f"the network describes itself as {description!r}")
+        self._network = description.network
+        return description
+
+    @property
+    def network(self) -> Network:
+        """The network, as it was wired."""
+        return self._network or self.describe().network
+
+    def jobs(self) -> tuple[JobHosts, ...]:
+        """Who takes part in which job."""
+        jobs: tuple[JobHosts, ...] = self._ask(Jobs())
+        return jobs
+
+    def timing(self, plan: JobPlan) -> Timing:
+        """How patient the hosts of a job are, beside the jobs that run."""
+        description = self.describe()
+        others = sum(job.window for job in self.jobs() if job.job != plan.job)
+        patience = description.patience
+        if description.rates is not None:
+            each = window_time(description.network, description.rates, [plan])
+            patience += 2 * each * (plan.window + others) // plan.window
+        return Timing(timeout=patience, max_timeout=8 * patience, max_tries=TRIES)
+
+    def attach(
+        self,
+        plan: JobPlan,
+        op: Op,
+        values: Stream | Sequence[Values],
+        *,
+        first_chunk: int = 0,
+        timing: Timing | None = None,
+    ) -> None:
+        """Give a job to its hosts, which do not send before `start`.
+
+        `values`: an endless tensor, or int32 [chunks, lanes] for each worker by rank in the job.
+        """
+        network, timing = self.network, timing or self.timing(plan)
+        stream = values if isinstance(values, Stream) else None
+        chunks = 0 if isinstance(values, Stream) else len(values[0])
+        to = destination_config(network, plan, op, timing, chunks, first_chunk, stream)
+        commands: list[tuple[str, Command]] = [(network.destination.name, AttachDestination(to))]
+        for rank, host in enumerate(members(network, plan)):
+            told = worker_config(network, plan, host, op, timing, first_chunk)
+            own = values if isinstance(values, Stream) else values[rank]
+            commands.append((host.name, AttachWorker(told, own)))
+        self.tell(commands)
+
+    def start(self, job: int) -> None:
+        """Let the workers of a job send."""
+        self.tell_job(Start(job))
+
+    def hold(self, job: int) -> int:
+        """Have the workers send no new chunk; the number above all that have left anywhere."""
+        answers = self.tell_job(Hold(job)).values()
+        return max((answer for answer in answers if isinstance(answer, int)), default=0)
+
+    def release(self, job: int) -> None:
+        """End a hold without a change."""
+        self.tell_job(Release(job))
+
+    def move(self, plan: JobPlan, from_chunk: int) -> None:
+        """Put the chunks of a job from one number on under a new plan: destination, then workers.
+
+        Told so once more it changes nothing.
+        """
+        sources = job_sources(self.network, plan)
+        self.tell_job(Move(plan.job, plan.epoch, from_chunk, sources), Part.DESTINATION)
+        self.tell_job(Move(plan.job, plan.epoch, from_chunk))
+
+    def finish(self, job: int, end: int) -> None:
+        """End a job before a chunk number that has not left anywhere."""
+        self.tell_job(Finish(job, end), Part.ALL)
+
+    def stop(self, job: int) -> int:
+        """End a job after what has left; the number above its last chunk. It has yet to drain."""
+        end = self.hold(job)
+        self.finish(job, end)
+        return end
+
+    def progress(self, job: int) -> JobProgress:
+        """How far a job is."""
+        answers = self.tell_job(Progress(job), Part.ALL).values()
+        return JobProgress(
+            next((one for one in answers if isinstance(one, DestinationProgress)), None),
+            tuple(one for one in answers if isinstance(one, WorkerProgress)),
+        )
+
+    def report(self, job: int) -> JobOutcome:
+        """What a job came to, with its sums where it had an end."""
+        answers = self.tell_job(Report(job), Part.ALL).values()
+        return JobOutcome(
+            next(one for one in answers if isinstance(one, DestinationReport)),
+            tuple(one for one in answers if isinstance(one, WorkerReport)),
+        )
+
+    def detach(self, job: int) -> None:
+        """Let the hosts forget a job; it is no error if none has it."""
+        if any(known.job == job for known in self.jobs()):
+            # Workers first: the destination is what the network knows a job by.
+            self.tell_job(Detach(job), Part.WORKERS)
+            self.tell_job(Detach(job), Part.DESTINATION)
+
+    def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
+        """Have hosts carry out commands; their answers in order."""
+        answers: list[Answer] = self._ask(Tell(tuple(commands)))
+        return answers
+
+    def tell_job(self, command: Command, part: Part = Part.WORKERS) -> Mapping[str, Answer]:
+        """Have hosts of a job carry out a command; their answers by host."""
+        answers: Mapping[str, Answer] = self._ask(TellJob(command, part))
+        return answers
+
+    def kill(self, name: str) -> None:
+        """Kill a switch or a host where it stands."""
+        self._ask(Kill(name))
+
+    def restart(self, switch: str) -> None:
+        """Start a killed switch anew: it has no program."""
+        self._ask(Restart(switch))
+
+    def down(self) -> None:
+        """Take the network down, and wait until nothing of it is left."""
+        self._ask(Down())
+        deadline = time.monotonic() + DOWN_DEADLINE_S
+        while folder.is_locked(self.state):
+            if time.monotonic() > deadline:
+                raise RunFailedError(
+                    f"the network of {self.state} has not ended for {DOWN_DEADLINE_S:g} s: "
+                    f"kill process {folder.owner(self.state)}"
+                )
+            time.sleep(_POLL_S)
+        self.close()
+
+    def _ask(self, request: Request) -> Any:
+        with self._lock:
+            self._asked += 1
+            try:
+                self._connection.send((self._asked, request))
+                number, is_done, answer = self._receive()
+                # Answers that nobody waited for to the end come first.
+                while number != self._asked:
+                    number, is_done, answer = self._receive()
+            except (EOFError, OSError):
+                raise NetworkDownError(_why_down(self.state)) from None
+        if not is_done:
+            raise RunFailedError(str(answer))
+        return answer
+
+    def _receive(self) -> tuple[int, bool, Any]:
+        if not self._connection.poll(ANSWER_DEADLINE_S):
+            raise RunFailedError(
+                f"the network of {self.state} has not answered for {ANSWER_DEADLINE_S:g} s"
+            )
+        answer: tuple[int, bool, Any] = self._connection.recv()
+        return answer
+
+
+def launch(
+    state: Path,
+    topology: str,
+    options: Sequence[str] = (),
+    *,
+    target: str = "auto",
+) -> NetworkClient:
+    """Start a network in a process that outlives this one, and connect to it once it is up.
+
+    `options` are further words for the daemon, such as ("--workers", "2"). Raises the error that
+    the daemon ends with.
+    """
+    folder.prepare(state)
+    if folder.is_locked(state):
+        raise BadInputError(
+            f"--state {state}: a network is up here (process {folder.owner(state)}); take it "
+            "down first, or name another folder"
+        )
+    words = [sys.executable, "-m", "controller.live.daemon", "--state", str(state)]
+    words += ["--target", target, *options, "--", topology]
+    folder.socket_path(state).unlink(missing_ok=True)
+    with folder.log_path(state).open("wb") as log:
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    deadline = time.monotonic() + START_DEADLINE_S
+    while not folder.socket_path(state).exists():
+        code = process.poll()
+        if code is not None:
+            raise _failure(state, code)
+        if time.monotonic() > deadline:
+            process.terminate()
+            raise RunFailedError(f"the network is not up after {START_DEADLINE_S:g} s")
+        time.sleep(_POLL_S)
+    return NetworkClient(state)
+
+
+def _failure(state: Path, code: int) -> BluetreeError:
+    """What the daemon ended with, as an error of the same exit code."""
+    said = folder.log_path(state).read_text(encoding="utf-8", errors="replace").splitlines()
+    text = said[-1].removeprefix("error: ") if said else f"the network ended with exit code {code}"
+    kinds = {kind.exit_code: kind for kind in (BadInputError, EnvironmentLacksError)}
+    return kinds.get(code, RunFailedError)(text)
+
+
+def _why_down(state: Path) -> str:
+    if folder.is_locked(state):
+        return f"--state {state}: the network is not up yet, or just ending; try again"
+    if folder.socket_path(state).exists():
+        return f"--state {state}: the network that was here has been killed; start one anew"
+    return f"--state {state}: no network is up here; start one, or name the folder of one"

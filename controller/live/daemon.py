@@ -1,0 +1,197 @@
+"""The process that holds a network: `python -m controller.live.daemon --state DIR ... TOPOLOGY`.
+
+It brings the network up, serves DIR/network.sock to any number of clients, and lives until one says
+`Down`, or until SIGTERM or SIGINT. However it ends, nothing of the network stays. An error before
+the network is up is one line on stderr, and the exit code is the error's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from controller import targets
+from controller.errors import BadInputError, BluetreeError
+from controller.live import state
+from controller.live.fabric import LiveFabric
+from controller.live.mininet import LiveMininet
+from controller.live.network import LiveNetwork, Roster, resident_bytes
+from controller.live.requests import (
+    Describe,
+    Down,
+    Jobs,
+    Kill,
+    NetworkDescription,
+    Request,
+    Restart,
+    Tell,
+    TellJob,
+)
+from controller.p4rt import SwitchError
+from controller.running import RunOptions
+from topologies import TopologyError, WorkloadOptions, parse
+from topologies.fabric.build import Conditions
+from topologies.network import Network, NetworkError, wire
+from traffic.errors import TrafficError
+
+_BACKLOG = 64
+
+
+class Daemon:
+    """Serves one network that is up."""
+
+    def __init__(self, network: LiveNetwork, start_seconds: float) -> None:
+        self._network = network
+        self._roster = Roster(network)
+        self._start_seconds = start_seconds
+        self._ending = threading.Event()
+
+    def serve(self, listener: socket.socket) -> None:
+        """Serve until somebody says that it is over."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._ending.set())
+        accepting = threading.Thread(target=self._accept, args=(listener,), daemon=True)
+        accepting.start()
+        self._ending.wait()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            accepted, _ = listener.accept()
+            client: Connection[Any, Any] = Connection(accepted.detach())
+            threading.Thread(target=self._attend, args=(client,), daemon=True).start()
+
+    def _attend(self, client: Connection[Any, Any]) -> None:
+        try:
+            while True:
+                number, request = client.recv()
+                try:
+                    answer = self._answer(request)
+                except (BluetreeError, SwitchError, TrafficError) as error:
+                    client.send((number, False, str(error)))
+                    continue
+                client.send((number, True, answer))
+                if isinstance(request, Down):
+                    self._ending.set()
+        except (EOFError, OSError):
+            client.close()
+
+    def _answer(self, request: Request) -> object:
+        match request:
+            case Describe():
+                return self._describe()
+            case Jobs():
+                return self._roster.jobs()
+            case Tell(commands):
+                return self._roster.tell(commands)
+            case TellJob(command, part):
+                return self._roster.tell_job(command, part)
+            case Kill(name):
+                self._roster.kill(name)
+            case Restart(switch):
+                self._roster.restart(switch)
+        return None
+
+    def _describe(self) -> NetworkDescription:
+        network = self._network
+        pids = {"daemon": os.getpid(), **network.pids()}
+        return NetworkDescription(
+            target=network.target,
+            network=network.network,
+            addresses=network.addresses,
+            pids=pids,
+            start_seconds=self._start_seconds,
+            memory=resident_bytes(list(pids.values())),
+            rates=network.rates,
+            patience=network.patience,
+            down=self._roster.down,
+        )
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="controller.live.daemon", description=__doc__)
+    parser.add_argument("topology")
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--target", default=targets.AUTO)
+    parser.add_argument("--workers")
+    parser.add_argument("--rates")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--link-rate", type=int)
+    for fault in ("loss", "duplicate", "reorder"):
+        parser.add_argument(f"--{fault}", type=float, default=0.0)
+    return parser.parse_args(arguments)
+
+
+def _plan(options: argparse.Namespace) -> tuple[Network, str]:
+    """The network that is asked for, and its target."""
+    workload = WorkloadOptions(workers=options.workers, rates=options.rates, seed=options.seed)
+    topology = parse(options.topology, workload)
+    asked = RunOptions(
+        loss=options.loss,
+        duplicate=options.duplicate,
+        reorder=options.reorder,
+        link_rate=options.link_rate,
+        seed=options.seed,
+    )
+    target = targets.choose(options.target, topology, asked)
+    network = wire(topology)
+    if not network.workers:
+        raise BadInputError(f"{topology.name}: has no workers; give it some with --workers")
+    return network, target
+
+
+def _bring_up(
+    network: Network, target: str, conditions: Conditions
+) -> AbstractContextManager[LiveFabric | LiveMininet]:
+    if target == targets.FABRIC:
+        return LiveFabric(network, conditions)
+    return LiveMininet(network, target, conditions)
+
+
+def _run(options: argparse.Namespace, began: float) -> None:
+    network, target = _plan(options)
+    conditions = Conditions(
+        options.loss, options.duplicate, options.reorder, options.seed, options.link_rate
+    )
+    with ExitStack() as stack:
+        stack.enter_context(state.locked(options.state))
+        up = stack.enter_context(_bring_up(network, target, conditions))
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        path = state.socket_path(options.state)
+        # Under another name first: where there is a socket of the name, somebody listens.
+        new = path.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        listener.bind(str(new))
+        listener.listen(_BACKLOG)
+        new.rename(path)
+        Daemon(up, time.monotonic() - began).serve(listener)
+        path.unlink(missing_ok=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Hold a network; see the module's text."""
+    began = time.monotonic()
+    options = _parse(arguments)
+    try:
+        state.prepare(options.state)
+        _run(options, began)
+    except (TopologyError, NetworkError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return BadInputError.exit_code
+    except (BluetreeError, SwitchError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code if isinstance(error, BluetreeError) else BluetreeError.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,72 @@
+"""A network that lives in Mininet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from controller.mininet_running import RunningMininet
+from controller.mininet_testbed import FAULTY_PATIENCE_NS, PATIENCE_NS
+from controller.p4rt import SwitchAddress
+from topologies.fabric.build import Conditions, link_rates
+from topologies.mininet_plan import LinkPlan
+from topologies.network import Network
+from traffic.commands import Answer, Command
+
+
+class LiveMininet:
+    """See `LiveNetwork`; a context manager."""
+
+    def __init__(self, network: Network, target: str, conditions: Conditions) -> None:
+        self.target = target
+        self.network = network
+        links = LinkPlan(
+            conditions.base,
+            conditions.loss,
+            conditions.duplicate,
+            conditions.reorder,
+            conditions.seed,
+        )
+        self.patience = FAULTY_PATIENCE_NS if links.has_faults else PATIENCE_NS
+        self._base = conditions.base
+        self._running = RunningMininet(network, target, links, None)
+
+    def __enter__(self) -> Self:
+        """Bring it up; every switch listens, none has a program."""
+        self._running.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._running.__exit__(kind, error, trace)
+
+    @property
+    def addresses(self) -> tuple[SwitchAddress, ...]:
+        """See `LiveNetwork`."""
+        return self._running.addresses
+
+    @property
+    def rates(self) -> Mapping[str, int] | None:
+        """See `LiveNetwork`."""
+        return None if self._base is None else link_rates(self.network, self._base)
+
+    def pids(self) -> Mapping[str, int]:
+        """See `LiveNetwork`."""
+        return self._running.pids()
+
+    def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
+        """See `LiveNetwork`."""
+        return self._running.hosts.tell(commands)
+
+    def kill(self, name: str) -> None:
+        """See `LiveNetwork`."""
+        self._running.kill(name)
+
+    def restart(self, switch: str) -> None:
+        """See `LiveNetwork`."""
+        self._running.restart(switch)

@@ -1,0 +1,114 @@
+"""What clients ask of a network that lives, and what it answers: the values on its socket.
+
+A client sends (number, request) and receives (number, True, answer) or (number, False, text). Chunk
+numbers are those on the wire; times are nanoseconds of this machine's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from controller.p4rt import SwitchAddress
+from topologies.network import Network
+from traffic.commands import Command
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkDescription:
+    """A network that is up.
+
+    Attributes:
+        target: "fabric", "softswitch" or "bmv2".
+        addresses: the P4Runtime server of every switch, with its device id.
+        pids: processes by what they are: "daemon", and where they have one, switches and hosts.
+        start_seconds: from the start of the daemon until all was up.
+        memory: resident bytes of all these processes, now.
+        rates: bits a second of every overlay switch's link upward; None: as fast as the machine.
+        patience: what a worker waits at least before it sends again, beside the time that links of
+            those rates take, in nanoseconds.
+        down: switches and hosts that were killed and not restarted.
+    """
+
+    target: str
+    network: Network
+    addresses: tuple[SwitchAddress, ...]
+    pids: Mapping[str, int]
+    start_seconds: float
+    memory: int
+    rates: Mapping[str, int] | None
+    patience: int
+    down: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobHosts:
+    """The hosts that take part in a job: the workers by rank, and the destination."""
+
+    job: int
+    workers: tuple[str, ...]
+    destination: str
+    window: int
+
+
+class Part(Enum):
+    """Whom of a job a command is for."""
+
+    WORKERS = "workers"
+    DESTINATION = "destination"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Answered with `NetworkDescription`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Answered with a tuple of `JobHosts`, by job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Commands by host; answered with a list of their answers.
+
+    Where one is refused the answer is its text; the others were carried out.
+    """
+
+    commands: tuple[tuple[str, Command], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TellJob:
+    """One command for the hosts of a job; answered with their answers by host.
+
+    Hosts that were killed are left out.
+    """
+
+    command: Command
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Kill a switch or a host."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Start a switch anew that was killed; it has no program."""
+
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """Take the network down; answered before that begins."""
+
+
+Request: TypeAlias = Describe | Jobs | Tell | TellJob | Kill | Restart | Down
