@@ -1,11 +1,14 @@
 """Who may write to one device: P4Runtime's client arbitration, as a pure state machine.
 
-It holds the election ids (128 bits, as Python ints) of the streams that are open to one device
-and decides which of them is the primary: the highest. Streams are opaque keys. It sends nothing:
-every method returns the notices that the server then delivers, so that all its behaviour can be
-tested by input and output.
+It holds the roles and election ids (128 bits, as Python ints) of the streams that are open to one
+device and decides which of them is the primary of each role: the highest. Streams are opaque keys.
+It sends nothing: every method returns the notices that the server then delivers, so that all its
+behaviour can be tested by input and output.
 
-Where the specification (section 5) and simple_switch_grpc differ, this follows the latter: when
+Every role has an election of its own and full access to the device (section 5 of the
+specification); "" is the default role. simple_switch_grpc ignores roles: it has one election.
+
+Where the specification and simple_switch_grpc differ otherwise, this follows the latter: when
 the primary leaves, the next lower election id becomes primary at once, without a new bid.
 """
 
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from softswitch.p4runtime.status import RefusedError, invalid, unimplemented
+from softswitch.p4runtime.status import RefusedError, invalid
 
 MAX_STREAMS = 16
 """Streams to one device at a time, as in simple_switch_grpc."""
@@ -40,80 +43,113 @@ class Standing(enum.Enum):
 class Notice:
     """One arbitration update to send: to whom, its standing, the election id of the primary.
 
-    `election_id` is None when no stream that may be primary is open.
+    `election_id` is None when no stream that may be primary is open. `role` is the stream's.
     """
 
     stream: Hashable
     standing: Standing
     election_id: int | None
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bid:
+    role: str
+    election_id: int | None
 
 
 class Arbitration:
-    """The streams open to one device and their election ids."""
+    """The streams open to one device, their roles and election ids."""
 
     def __init__(self) -> None:
-        self._bids: dict[Hashable, int | None] = {}
+        self._bids: dict[Hashable, _Bid] = {}
 
     @property
-    def primary(self) -> Hashable | None:
-        """The stream that may write, or None."""
-        bids = [(bid, stream) for stream, bid in self._bids.items() if bid is not None]
-        return max(bids, key=lambda pair: pair[0])[1] if bids else None
+    def primaries(self) -> tuple[Hashable, ...]:
+        """The streams that may write, one a role at most."""
+        return tuple(
+            stream
+            for stream, bid in self._bids.items()
+            if bid.election_id is not None and bid.election_id == self._highest(bid.role)
+        )
+
+    def is_primary(self, stream: Hashable) -> bool:
+        """Say whether a stream may write."""
+        bid = self._bids.get(stream)
+        return (
+            bid is not None
+            and bid.election_id is not None
+            and bid.election_id == self._highest(bid.role)
+        )
 
     def bid(self, stream: Hashable, election_id: int | None, role: str = "") -> tuple[Notice, ...]:
         """Enter `stream`, or change its election id, and return whom to tell.
 
         An election id of None (the field left out) never becomes primary. When the primary changes
-        every stream is told; otherwise only the bidder.
+        every stream of the role is told; otherwise only the bidder.
 
-        Raises RefusedError: a role other than the default one, an election id that another stream
-        holds, too many streams. The caller then ends the stream.
+        Raises RefusedError: another role than the stream has, an election id that another stream of
+        the role holds, too many streams. The caller then ends the stream.
         """
-        if role:
-            raise unimplemented(
-                f"role {role!r} is not served: leave the role out for full access to the device"
+        known = self._bids.get(stream)
+        if known is not None and known.role != role:
+            raise RefusedError(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f"Invalid role: the stream has role {known.role!r}; open another for {role!r}",
             )
+        bid = _Bid(role, election_id)
         if election_id is not None and any(
-            other != stream and held == election_id for other, held in self._bids.items()
+            other != stream and held == bid for other, held in self._bids.items()
         ):
             raise invalid(f"Election id already exists: {election_id} is used by another stream")
-        if stream not in self._bids and len(self._bids) >= MAX_STREAMS:
+        if known is None and len(self._bids) >= MAX_STREAMS:
             raise RefusedError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"Too many connections: {MAX_STREAMS} streams are open to this device",
             )
-        before = self._primary_bid()
-        self._bids[stream] = election_id
-        if self._primary_bid() != before:
-            return self._notices()
-        return (self._notice(stream),)
+        before = self._highest(role)
+        self._bids[stream] = bid
+        if self._highest(role) != before:
+            return self._notices(role)
+        return (self._notice(stream, bid),)
 
     def leave(self, stream: Hashable) -> tuple[Notice, ...]:
-        """Remove `stream`, if it had bid, and return whom to tell: all, if it was the primary."""
-        before = self._primary_bid()
-        self._bids.pop(stream, None)
-        return self._notices() if self._primary_bid() != before else ()
+        """Remove `stream`, if it had bid; return whom to tell: its role, if it was the primary."""
+        bid = self._bids.get(stream)
+        if bid is None:
+            return ()
+        before = self._highest(bid.role)
+        del self._bids[stream]
+        return self._notices(bid.role) if self._highest(bid.role) != before else ()
 
-    def may_write(self, election_id: int | None) -> bool:
-        """Say whether a Write or a pipeline push with `election_id` is from the primary.
+    def may_write(self, election_id: int | None, role: str = "") -> bool:
+        """Say whether a Write or a pipeline push is from the primary of its role.
 
         With no stream open, a request without an election id is let through (as
         simple_switch_grpc does): it serves one-off tools.
         """
         if not self._bids:
             return election_id is None
-        return election_id is not None and election_id == self._primary_bid()
+        return election_id is not None and election_id == self._highest(role)
 
-    def _primary_bid(self) -> int | None:
-        return max((bid for bid in self._bids.values() if bid is not None), default=None)
+    def _highest(self, role: str) -> int | None:
+        return max(
+            (
+                bid.election_id
+                for bid in self._bids.values()
+                if bid.role == role and bid.election_id is not None
+            ),
+            default=None,
+        )
 
-    def _notices(self) -> tuple[Notice, ...]:
-        return tuple(self._notice(stream) for stream in self._bids)
+    def _notices(self, role: str) -> tuple[Notice, ...]:
+        return tuple(
+            self._notice(stream, bid) for stream, bid in self._bids.items() if bid.role == role
+        )
 
-    def _notice(self, stream: Hashable) -> Notice:
-        primary_bid = self._primary_bid()
-        if primary_bid is None:
-            return Notice(stream, Standing.NO_PRIMARY, None)
-        if self._bids[stream] == primary_bid:
-            return Notice(stream, Standing.PRIMARY, primary_bid)
-        return Notice(stream, Standing.BACKUP, primary_bid)
+    def _notice(self, stream: Hashable, bid: _Bid) -> Notice:
+        highest = self._highest(bid.role)
+        if highest is None:
+            return Notice(stream, Standing.NO_PRIMARY, None, bid.role)
+        standing = Standing.PRIMARY if bid.election_id == highest else Standing.BACKUP
+        return Notice(stream, standing, highest, bid.role)

@@ -36,6 +36,9 @@ API_VERSION = "1.3.0"
 READ_BATCH = 500
 """Entities a ReadResponse: keeps it far below gRPC's default limit of 4 MiB for a client."""
 
+_NUMBERED = "\0role "
+"""In front of the number of a role without a name: no name can begin so, for a name is text."""
+
 PacketOut = Callable[[Device, bytes], None]
 """Takes a device and a packet for its CPU port, controller header first."""
 
@@ -102,7 +105,6 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         """Answer all entities of the request in their order, in batches of READ_BATCH."""
         try:
             served = self._find(request.device_id)
-            _refuse_role(request.role)
             pipeline = served.config.running()
             for response in _batched(served.device, pipeline, request):
                 yield response
@@ -193,7 +195,7 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
             served.attach(self._loop)
 
     def packet_in(self, device_id: int, packet: bytes) -> None:
-        """Send a packet from the CPU port, controller header first, to the device's primary.
+        """Send a packet from the CPU port, controller header first, to the device's primaries.
 
         Without a primary, or without a pipeline that gives the header, the packet is dropped, as
         on simple_switch_grpc.
@@ -202,7 +204,7 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         fields = served.config.packet_in_fields()
         message = None if fields is None else unpack_header(fields, packet)
         if message is not None:
-            served.tell_primary(p4r.StreamMessageResponse(packet=message))
+            served.tell_primaries(p4r.StreamMessageResponse(packet=message))
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take what the devices tell unasked, from whatever thread runs their packets."""
@@ -243,7 +245,12 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
                 grpc.StatusCode.FAILED_PRECONDITION,
                 "Invalid device id: a stream is for one device; open another stream",
             )
-        role = update.role.name or (f"id {update.role.id}" if update.role.id else "")
+        if update.role.HasField("config"):
+            raise unimplemented(
+                f"a configuration of role {update.role.name or update.role.id!r} is not served: "
+                "leave it out for full access to the device"
+            )
+        role = _role(update.role.name, update.role.id)
         election_id = _u128(update.election_id) if update.HasField("election_id") else None
         notices = served.arbitration.bid(stream, election_id, role)
         stream.served = served
@@ -284,9 +291,9 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest
     ) -> Served:
         served = self._find(request.device_id)
-        _refuse_role(request.role, request.role_id)
+        role = _role(request.role, request.role_id)
         election_id = _u128(request.election_id) if request.HasField("election_id") else None
-        if not served.arbitration.may_write(election_id):
+        if not served.arbitration.may_write(election_id, role):
             raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
         return served
 
@@ -294,7 +301,7 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
 def _primary_of(stream: Stream) -> Served:
     """Return the device that `stream` may write to; raises RefusedError."""
     served = stream.served
-    if served is None or served.arbitration.primary is not stream:
+    if served is None or not served.arbitration.is_primary(stream):
         raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
     return served
 
@@ -328,6 +335,10 @@ def _deliver(served: Served, notices: Iterable[Notice]) -> None:
         message = p4r.StreamMessageResponse()
         update = message.arbitration
         update.device_id = served.device.device_id
+        if notice.role.startswith(_NUMBERED):
+            update.role.id = int(notice.role.removeprefix(_NUMBERED))
+        elif notice.role:
+            update.role.name = notice.role
         update.status.code = rpc_code.Code.Value(notice.standing.value)
         update.status.message = notice.standing.text
         if notice.election_id is not None:
@@ -346,9 +357,9 @@ def _stream_error(refused: RefusedError) -> p4r.StreamError:
     )
 
 
-def _refuse_role(name: str, role_id: int = 0) -> None:
-    if name or role_id:
-        raise unimplemented(f"role {name or role_id!r} is not served: leave the role out")
+def _role(name: str, number: int) -> str:
+    """A role by its name, or by the number that named it before P4Runtime 1.3; "": the default."""
+    return name or (f"{_NUMBERED}{number}" if number else "")
 
 
 def _u128(message: p4r.Uint128) -> int:

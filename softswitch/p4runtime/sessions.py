@@ -40,15 +40,15 @@ class Served:
     alarm: asyncio.TimerHandle | None = None
     """Set while digests wait for their time."""
 
-    def tell_primary(self, message: p4r.StreamMessageResponse) -> None:
-        """Send a message to the primary, if there is one and it takes what it is sent."""
-        primary = self.arbitration.primary
-        if not isinstance(primary, Stream):
-            return
-        if primary.outbox.qsize() >= PACKET_IN_QUEUE:
-            self.packet_ins_dropped += 1
-            return
-        primary.outbox.put_nowait(message)
+    def tell_primaries(self, message: p4r.StreamMessageResponse) -> None:
+        """Send a message to the primary of every role, if it takes what it is sent."""
+        for primary in self.arbitration.primaries:
+            if not isinstance(primary, Stream):
+                continue
+            if primary.outbox.qsize() >= PACKET_IN_QUEUE:
+                self.packet_ins_dropped += 1
+            else:
+                primary.outbox.put_nowait(message)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take what the device tells unasked, from whatever thread runs its packets."""
@@ -70,12 +70,12 @@ class Served:
     def _on_digest(self, digest: Digest) -> None:
         """Take a digest message. Nobody to tell: it is dropped, and new when it comes again."""
         pipeline = self.config.pipeline
-        if pipeline is None or self.arbitration.primary is None:
+        if pipeline is None or not self.arbitration.primaries:
             return
         waited = pipeline.digests.due_ns()
         complete = pipeline.digests.learn(digest)
         if complete is not None:
-            self.tell_primary(complete)
+            self.tell_primaries(complete)
         if pipeline.digests.due_ns() != waited or self.alarm is None:
             self._set_alarm()
 
@@ -94,7 +94,7 @@ class Served:
     def _on_alarm(self) -> None:
         if self.config.pipeline is not None:
             for complete in self.config.pipeline.digests.overdue():
-                self.tell_primary(complete)
+                self.tell_primaries(complete)
         self._set_alarm()
 
     def _on_idle(self, entries: tuple[TableEntry, ...]) -> None:
@@ -108,4 +108,4 @@ class Served:
             if entry.table in known
         ]
         if found:
-            self.tell_primary(idle_notification(pipeline.info, found, time.monotonic_ns()))
+            self.tell_primaries(idle_notification(pipeline.info, found, time.monotonic_ns()))

@@ -80,3 +80,16 @@ def test_only_the_primary_pushes_a_pipeline(client: StubClient) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         client.stub.SetForwardingPipelineConfig(request, timeout=DEADLINE_S)
     assert refused(caught) == "PERMISSION_DENIED"
+
+
+def test_a_client_with_a_role_alone_is_primary(client: StubClient, schema: Schema) -> None:
+    stream = client.stream()
+    stream.bid(5, role="sdn_controller")
+    assert stream.notice() == (OK, 5)
+    request = p4r.WriteRequest(
+        device_id=client.device_id,
+        role="sdn_controller",
+        election_id=p4r.Uint128(low=5),
+        updates=[insert(entry(schema))],
+    )
+    client.stub.Write(request, timeout=DEADLINE_S)

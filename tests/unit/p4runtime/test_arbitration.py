@@ -17,7 +17,7 @@ def test_the_first_is_primary_and_lower_ones_are_backups() -> None:
     arbitration = Arbitration()
     assert arbitration.bid("a", 5) == (Notice("a", PRIMARY, 5),)
     assert arbitration.bid("b", 4) == (Notice("b", BACKUP, 5),)
-    assert arbitration.primary == "a"
+    assert arbitration.primaries == ("a",)
 
 
 def test_everybody_hears_of_a_new_primary() -> None:
@@ -39,7 +39,7 @@ def test_the_next_highest_succeeds() -> None:
     assert arbitration.leave("c") == ()
     assert arbitration.leave("nobody") == ()
     assert arbitration.leave("b") == ()
-    assert arbitration.primary is None
+    assert arbitration.primaries == ()
 
 
 def test_the_primary_may_lower_its_bid() -> None:
@@ -69,11 +69,28 @@ def test_refusals_change_nothing() -> None:
     with pytest.raises(RefusedError, match="Election id already exists") as used:
         arbitration.bid("b", 5)
     assert used.value.code is grpc.StatusCode.INVALID_ARGUMENT
-    with pytest.raises(RefusedError, match="role 'sdn' is not served") as role:
-        arbitration.bid("b", 6, "sdn")
-    assert role.value.code is grpc.StatusCode.UNIMPLEMENTED
-    assert arbitration.primary == "a"
+    with pytest.raises(RefusedError, match="the stream has role ''; open another") as role:
+        arbitration.bid("a", 6, "sdn")
+    assert role.value.code is grpc.StatusCode.FAILED_PRECONDITION
+    assert arbitration.primaries == ("a",)
+    assert arbitration.may_write(5)
     assert arbitration.leave("b") == ()
+
+
+def test_every_role_has_an_election_of_its_own() -> None:
+    arbitration = Arbitration()
+    assert arbitration.bid("a", 5) == (Notice("a", PRIMARY, 5),)
+    assert arbitration.bid("b", 5, "sdn") == (Notice("b", PRIMARY, 5, "sdn"),)
+    assert arbitration.bid("c", 4, "sdn") == (Notice("c", BACKUP, 5, "sdn"),)
+    assert arbitration.primaries == ("a", "b")
+    assert not arbitration.is_primary("c")
+    assert arbitration.may_write(5, "sdn")
+    assert not arbitration.may_write(5, "other")
+    assert not arbitration.may_write(None, "other")
+    # who leaves is of no interest to other roles
+    assert arbitration.leave("b") == (Notice("c", PRIMARY, 4, "sdn"),)
+    assert arbitration.may_write(4, "sdn")
+    assert arbitration.primaries == ("a", "c")
 
 
 def test_streams_are_limited() -> None:

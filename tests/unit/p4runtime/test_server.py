@@ -106,17 +106,57 @@ def test_a_stream_is_for_one_device(rack: Rack) -> None:
         assert ended.value.code is grpc.StatusCode.FAILED_PRECONDITION
 
 
-def test_roles_are_refused_by_name(rack: Rack, schema: Schema) -> None:
+def test_every_role_has_its_primary(rack: Rack, schema: Schema) -> None:
+    with rack.client() as client:
+        default, sdn, backup = client.stream(), client.stream(), client.stream()
+        assert default.become(ME) == (OK, ME)
+        sdn.bid(ME, role="sdn")
+        answer = sdn.receive().arbitration
+        assert (answer.status.code, answer.role.name) == (OK, "sdn")
+        backup.bid(ME - 1, role="sdn")
+        assert backup.notice() == (ALREADY_EXISTS, ME)
+        push(client, ACTIONS.VERIFY_AND_COMMIT, schema.pipeline)
+        for role, election_id, may in (
+            ("", ME, True),
+            ("sdn", ME, True),
+            ("sdn", ME - 1, False),
+            ("nobody", ME, False),
+        ):
+            request = p4r.WriteRequest(
+                device_id=client.device_id, role=role, election_id=p4r.Uint128(low=election_id)
+            )
+            if may:
+                client.stub.Write(request, timeout=DEADLINE_S)
+                continue
+            with pytest.raises(grpc.RpcError, match="Not primary") as refused:
+                client.stub.Write(request, timeout=DEADLINE_S)
+            assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+def test_a_role_may_be_a_number_and_cannot_change(rack: Rack) -> None:
     with rack.client() as client:
         stream = client.stream()
-        stream.bid(1, role="sdn_controller")
-        with pytest.raises(StreamEndedError, match="role 'sdn_controller' is not served") as ended:
+        update = p4r.MasterArbitrationUpdate(device_id=1, election_id=p4r.Uint128(low=1))
+        update.role.id = 7
+        stream.send(p4r.StreamMessageRequest(arbitration=update))
+        assert stream.receive().arbitration.role.id == 7
+        update.role.id = 8
+        stream.send(p4r.StreamMessageRequest(arbitration=update))
+        with pytest.raises(StreamEndedError, match="open another") as ended:
+            stream.receive()
+        assert ended.value.code is grpc.StatusCode.FAILED_PRECONDITION
+
+
+def test_a_configuration_of_a_role_is_refused_by_name(rack: Rack) -> None:
+    with rack.client() as client:
+        stream = client.stream()
+        update = p4r.MasterArbitrationUpdate(device_id=1, election_id=p4r.Uint128(low=1))
+        update.role.name = "narrow"
+        update.role.config.SetInParent()
+        stream.send(p4r.StreamMessageRequest(arbitration=update))
+        with pytest.raises(StreamEndedError, match="configuration of role 'narrow'") as ended:
             stream.receive()
         assert ended.value.code is grpc.StatusCode.UNIMPLEMENTED
-        request = p4r.WriteRequest(device_id=client.device_id, role="sdn_controller")
-        with pytest.raises(grpc.RpcError, match="role 'sdn_controller'") as refused:
-            client.stub.Write(request, timeout=DEADLINE_S)
-        assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_nothing_works_before_a_pipeline(client: StubClient, schema: Schema) -> None:
