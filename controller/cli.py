@@ -19,6 +19,7 @@ import click
 from controller import doctor as doctor_module
 from controller import render, report, run
 from controller.cli_evaluate import evaluate_command
+from controller.cli_launch import launch_command
 from controller.cli_options import (
     DEBUG,
     OutputClosedError,
@@ -102,6 +103,7 @@ def doctor_command(as_json: bool) -> None:
 
 
 cli.add_command(run_command)
+cli.add_command(launch_command)
 cli.add_command(evaluate_command)
 
 

@@ -15,10 +15,10 @@ from controller.errors import BadInputError, CheckFailedError
 from controller.running import Failure, RunOptions
 from topologies.shaping import ShapingError, parse_rate
 
-__all__ = ["run_command"]
+__all__ = ["SHARE", "Share", "parsed_link_rate", "run_command"]
 
 
-class _Share(click.FloatRange):
+class Share(click.FloatRange):
     """A probability; NaN, which compares with nothing, is none."""
 
     def convert(
@@ -30,7 +30,7 @@ class _Share(click.FloatRange):
         return share
 
 
-_SHARE = _Share(0, 1)
+SHARE = Share(0, 1)
 
 
 @click.command("run")
@@ -94,17 +94,15 @@ _SHARE = _Share(0, 1)
 )
 @click.option(
     "--loss",
-    type=_Share(0, 0.9),
+    type=Share(0, 0.9),
     default=0.0,
     metavar="P",
     help="Probability that a link loses a frame, each way.",
 )
 @click.option(
-    "--duplicate", type=_SHARE, default=0.0, metavar="P", help="... that it doubles a frame."
+    "--duplicate", type=SHARE, default=0.0, metavar="P", help="... that it doubles a frame."
 )
-@click.option(
-    "--reorder", type=_SHARE, default=0.0, metavar="P", help="... that it delays a frame."
-)
+@click.option("--reorder", type=SHARE, default=0.0, metavar="P", help="... that it delays a frame.")
 @click.option(
     "--fail",
     metavar="SWITCH@FRACTION",
@@ -147,7 +145,7 @@ def run_command(
         loss=loss,
         duplicate=duplicate,
         reorder=reorder,
-        link_rate=_link_rate(link_rate),
+        link_rate=parsed_link_rate(link_rate),
         seed=request.seed,
         failure=_failure(fail),
         pcap=pcap,
@@ -173,7 +171,8 @@ def run_command(
         raise CheckFailedError(run.verdict(result))
 
 
-def _link_rate(text: str | None) -> int | None:
+def parsed_link_rate(text: str | None) -> int | None:
+    """Bits a second of a `--link-rate`; raises BadInputError."""
     try:
         return None if text is None else parse_rate(text)
     except ShapingError as error:

@@ -115,6 +115,13 @@ class RunningMininet:
             known: dict[str, int] = self._mininet.expect("pids")
             return known
 
+    def namespaces(self) -> dict[str, int]:
+        """For every host, by name, a process in its network namespace that stays."""
+        with self._lock:
+            self._mininet.send("namespaces")
+            known: dict[str, int] = self._mininet.expect("namespaces")
+            return known
+
     def kill(self, name: str) -> None:
         """Kill the process of a switch or a host where it stands."""
         with self._lock:

@@ -19,7 +19,7 @@ from p4src import artefacts
 from topologies.fabric.build import Conditions, link_rates
 from topologies.mininet_plan import LinkPlan
 from topologies.network import Network
-from traffic.commands import AttachDestination, AttachWorker, Command, Report, Start
+from traffic.commands import Answer, AttachDestination, AttachWorker, Command, Report, Start
 from traffic.endpoint import Op
 from traffic.reports import DestinationReport, JobOutcome, Values, WorkerReport
 
@@ -86,6 +86,19 @@ class MininetTestbed:
     def busy(self) -> int:
         """See `Testbed.busy`."""
         return self._busy
+
+    @property
+    def running(self) -> RunningMininet:
+        """The network."""
+        return self._running
+
+    def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
+        """Tell hosts; see `Hosts.tell`."""
+        return self._running.hosts.tell(commands)
+
+    def timing(self, plans: Sequence[JobPlan]) -> Timing:
+        """How patient the machines of jobs that run together are here."""
+        return self._timing(plans, self._window_time(plans))
 
     def reduce(
         self,

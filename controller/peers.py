@@ -114,6 +114,12 @@ class Hosts:
                 raise error
             return answers
 
+    def dismiss(self, names: Sequence[str]) -> None:
+        """Let the processes of some hosts end: others take their place."""
+        with self._lock:
+            for name in names:
+                self._peers.pop(name).connection.close()
+
     def wait(
         self,
         workers: Sequence[str],

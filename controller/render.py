@@ -11,6 +11,7 @@ from rich.table import Table
 from controller.doctor import Diagnosis
 from controller.measurement import MeasuredLink, Measurement
 from controller.planning import Plan
+from controller.ranks.launch import LaunchResult
 from controller.report import exact
 from controller.running import RunResult, Training
 
@@ -63,6 +64,20 @@ def show_run(console: Console, result: RunResult) -> None:
     console.print(
         f"{result.seconds:.1f} s; on the network's clock {result.network_seconds * 1e3:.3f} ms, "
         f"goodput {result.goodput / 1e6:.1f} Mbit/s a worker"
+    )
+
+
+def show_launch(console: Console, result: LaunchResult) -> None:
+    """What the ranks' calls made of the network."""
+    plan = result.plan
+    console.print(
+        f"[bold]{escape(plan.topology.name)}[/] on {result.target}: {result.switches} switches, "
+        f"{result.ranks} ranks, {plan.strategy}, k = {plan.k}"
+    )
+    console.print(f"blue ({len(plan.blue)}): {_names(plan.blue_names)}")
+    console.print(
+        f"{result.calls} calls, {result.chunks} chunks, {result.resent} retransmissions, "
+        f"{result.network_seconds:.3f} s of network, {result.seconds:.2f} s in all"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from controller.doctor import Diagnosis
 from controller.measurement import Measurement
 from controller.planning import Plan
+from controller.ranks.launch import LaunchResult
 from controller.running import RunResult
 
 Document = dict[str, Any]
@@ -93,6 +94,36 @@ def run_document(result: RunResult) -> Document:
     if result.training is not None:
         document["training"] = dataclasses.asdict(result.training)
     return document
+
+
+def launch_document(result: LaunchResult) -> Document:
+    """What `bluetree launch --json` prints."""
+    plan = result.plan
+    return {
+        "topology": plan.topology.name,
+        "target": result.target,
+        "strategy": plan.strategy,
+        "k": plan.k,
+        "blue": plan.blue_names,
+        "switches": result.switches,
+        "ranks": result.ranks,
+        "jobs": result.jobs,
+        "calls": result.calls,
+        "chunks": result.chunks,
+        "retransmissions": result.resent,
+        "links": [
+            {
+                "switch": link.switch,
+                "parent": link.parent,
+                "messages": result.links[link.switch].first,
+                "retransmitted": result.links[link.switch].resent,
+            }
+            for link in plan.links
+        ],
+        "outcomes": dict(result.outcomes),
+        "seconds": result.seconds,
+        "network_seconds": result.network_seconds,
+    }
 
 
 def doctor_document(diagnosis: Diagnosis) -> Document:

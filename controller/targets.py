@@ -11,7 +11,6 @@ from controller.fabric_testbed import FabricTestbed
 from controller.mininet_testbed import MininetTestbed
 from controller.placement import Tree
 from controller.running import RunOptions
-from controller.testbed import Testbed
 from topologies import Topology
 from topologies.fabric.build import MAX_SWITCHES, Conditions
 from topologies.network import Network
@@ -65,7 +64,9 @@ def choose(requested: str, topology: Topology, options: RunOptions) -> str:
     return requested
 
 
-def bring_up(network: Network, target: str, options: RunOptions) -> AbstractContextManager[Testbed]:
+def bring_up(
+    network: Network, target: str, options: RunOptions
+) -> AbstractContextManager[FabricTestbed | MininetTestbed]:
     """The testbed of a target, not entered yet."""
     if target == FABRIC:
         return FabricTestbed(network, _conditions(options), options.pcap)

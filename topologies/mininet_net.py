@@ -9,6 +9,8 @@ however it ends, the run's folder with its sockets and logs included:
                 answered ("up", None) or ("failed", text)
     ("dead",)   answered ("dead", logs of processes that have ended)
     ("pids",)   answered ("pids", process ids by the name of switch or host)
+    ("namespaces",)
+                answered ("namespaces", for every host a process in its network namespace)
     ("kill", name), ("restart", name)
                 a switch or a host; answered ("kill", None), ("restart", process id)
 
@@ -30,7 +32,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
@@ -177,6 +179,11 @@ class MininetNetwork:
             return None
         self._spawn(name, killed.words, killed.log)
         return self._processes[name].process.pid
+
+    def namespaces(self) -> dict[str, int]:
+        """For every host a process in its network namespace that stays."""
+        hosts = (*self._network.workers, self._network.destination)
+        return {host.name: self._nodes[host.name].pid for host in hosts}
 
     def switch_name(self, switch: str) -> str:
         """The short name of a switch in this run."""
@@ -344,7 +351,13 @@ def serve(connection: Connection) -> None:
             connection.send(("up", None))
         while True:
             what, *names = connection.recv()
-            act: Any = {"dead": up.dead, "pids": up.pids, "kill": up.kill, "restart": up.restart}
+            act: dict[str, Callable[..., object]] = {
+                "dead": up.dead,
+                "pids": up.pids,
+                "namespaces": up.namespaces,
+                "kill": up.kill,
+                "restart": up.restart,
+            }
             connection.send((what, act[what](*names)))
     except (EOFError, OSError):
         pass  # the controller is gone, in good order or not

@@ -52,7 +52,7 @@ class FabricRanks:
         self._running: dict[int, _Running] = {}
         self.chunks = 0
         self.resent = 0
-        self.virtual_ns = 0
+        self.network_ns = 0
 
     @property
     def busy(self) -> bool:
@@ -99,7 +99,7 @@ class FabricRanks:
             return any(running.over for running in self._running.values())
 
         reason = fabric.run(until=over, max_events=_EVENTS_AT_ONCE).reason
-        self.virtual_ns += fabric.now - began
+        self.network_ns += fabric.now - began
         ended = []
         for job, running in list(self._running.items()):
             if running.over or reason is StopReason.IDLE:

@@ -1,16 +1,18 @@
-"""Ranks served in the background: `with serving(server) as address: ...`."""
+"""Ranks served in the background: `with serve(network, plans, address): ...`."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from controller.compile import JobPlan
 from controller.endpoints import members
 from controller.fabric_testbed import FabricTestbed
+from controller.mininet_testbed import MininetTestbed
 from controller.ranks.fabric_ranks import FabricRanks
+from controller.ranks.mininet_ranks import MininetRanks
 from controller.ranks.rendezvous import Rendezvous
 from controller.ranks.server import RankServer
 
@@ -20,11 +22,36 @@ _SECOND_NS = 1_000_000_000
 
 
 @contextmanager
-def serving(server: RankServer) -> Iterator[None]:
-    """Serve in a thread of its own; what ends it early is raised at the end of the block."""
-    errors: list[BaseException] = []
+def serve(
+    testbed: FabricTestbed | MininetTestbed,
+    plans: Sequence[JobPlan],
+    address: Path,
+    patience: float = PATIENCE_S,
+) -> Iterator[tuple[RankServer, FabricRanks | MininetRanks]]:
+    """Serve the jobs of `plans` on a network that is up, for `Communicator(address, rank, job)`.
 
-    def serve() -> None:
+    Over Mininet a rank must be in the network namespace of its worker's host. What ends the server
+    early is raised at the end of the block.
+    """
+    network: FabricRanks | MininetRanks
+    if isinstance(testbed, FabricTestbed):
+        network = FabricRanks(testbed, plans)
+    else:
+        network = MininetRanks(testbed, plans)
+    meetings = {}
+    for plan in plans:
+        ranks = len(members(testbed.network, plan))
+        meetings[plan.job] = Rendezvous(plan.job, ranks, int(patience * _SECOND_NS))
+    with _in_background(RankServer(address, meetings, network)) as server:
+        yield server, network
+
+
+@contextmanager
+def _in_background(server: RankServer) -> Iterator[RankServer]:
+    errors: list[BaseException] = []
+    listening = threading.Event()
+
+    def run() -> None:
         try:
             with server:
                 listening.set()
@@ -34,31 +61,15 @@ def serving(server: RankServer) -> Iterator[None]:
         finally:
             listening.set()
 
-    listening = threading.Event()
-    thread = threading.Thread(target=serve, name="ranks")
+    thread = threading.Thread(target=run, name="ranks")
     thread.start()
     listening.wait()
     try:
-        if not errors:
-            yield
+        if errors:
+            return
+        yield server
     finally:
         server.stop()
         thread.join()
         if errors:
             raise errors[0]
-
-
-@contextmanager
-def fabric_ranks(
-    testbed: FabricTestbed, plans: list[JobPlan], address: Path, patience: float = PATIENCE_S
-) -> Iterator[FabricRanks]:
-    """Serve the jobs of `plans` on a fabric, for every `Communicator(address, rank, job)`."""
-    network = FabricRanks(testbed, plans)
-    met = {
-        plan.job: Rendezvous(
-            plan.job, len(members(testbed.network, plan)), int(patience * _SECOND_NS)
-        )
-        for plan in plans
-    }
-    with serving(RankServer(address, met, network)):
-        yield network

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from controller.fabric_testbed import FabricTestbed
 from controller.ranks.fabric_ranks import FabricRanks
-from controller.ranks.serving import fabric_ranks
+from controller.ranks.mininet_ranks import MininetRanks
+from controller.ranks.serving import serve
 from p4src.constants import LANES
 from topologies import WorkloadOptions, parse
 from topologies.fabric.build import Conditions
@@ -43,11 +44,11 @@ Array = NDArray[Any]
 @contextmanager
 def network(
     folder: Path, conditions: Conditions = CLEAN, jobs: int = 1, patience: float = 20.0
-) -> Iterator[FabricRanks]:
+) -> Iterator[FabricRanks | MininetRanks]:
     """A fabric that serves jobs at `folder`/ranks."""
     with FabricTestbed(NETWORK, conditions) as testbed:
         plans = testbed.switches.install([BLUE] * jobs, 16)
-        with fabric_ranks(testbed, list(plans), folder / "ranks", patience) as served:
+        with serve(testbed, plans, folder / "ranks", patience) as (_, served):
             yield served
 
 

@@ -1,0 +1,99 @@
+"""`bluetree launch`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import click
+from rich.console import Console
+
+from controller import render, report, run, targets
+from controller.cli_options import Request, print_json, printing, stdout, topology_options
+from controller.cli_run import SHARE, Share, parsed_link_rate
+from controller.ranks.launch import launch
+from controller.ranks.serving import PATIENCE_S
+from controller.running import RunOptions
+
+
+@click.command("launch")
+@topology_options
+@click.option("--blue", metavar="A,B", help="The blue switches by name, in place of a strategy.")
+@click.option(
+    "--target",
+    type=click.Choice([targets.FABRIC, targets.SOFTSWITCH, targets.BMV2]),
+    default=targets.FABRIC,
+    show_default=True,
+    envvar="BLUETREE_TARGET",
+    show_envvar=True,
+    help="Where the switches run: in this process on a virtual clock, or one process a switch over "
+    "Mininet, each rank on a host of its own.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Communicators that every rank may open, each a job of its own.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=PATIENCE_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a call waits for ranks that have not made it.",
+)
+@click.option(
+    "--window", type=click.IntRange(min=1), metavar="N", help="Chunks in flight, a power of two."
+)
+@click.option("--link-rate", metavar="RATE", help="Of a link of rate 1, such as 100M or 1G.")
+@click.option("--loss", type=Share(0, 0.9), default=0.0, metavar="P", help="As of `run`.")
+@click.option("--duplicate", type=SHARE, default=0.0, metavar="P", help="As of `run`.")
+@click.option("--reorder", type=SHARE, default=0.0, metavar="P", help="As of `run`.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def launch_command(
+    request: Request,
+    blue: str | None,
+    target: str,
+    jobs: int,
+    timeout: float,
+    window: int | None,
+    link_rate: str | None,
+    loss: float,
+    duplicate: float,
+    reorder: float,
+    command: tuple[str, ...],
+) -> None:
+    """Run a program once a worker, its arrays summed by the network: TOPOLOGY -- COMMAND...
+
+    Each process finds its RANK and the WORLD_SIZE in the environment; in Python,
+    `traffic.Communicator.from_env()` joins them.
+    """
+    if request.picture is not None:
+        run.check_picture(request.picture)
+    planned = request.planned(blue)
+    options = RunOptions(
+        op="allreduce",
+        jobs=jobs,
+        window=window,
+        loss=loss,
+        duplicate=duplicate,
+        reorder=reorder,
+        link_rate=parsed_link_rate(link_rate),
+        seed=request.seed,
+    )
+    # Ranks carry the jobs themselves, so that every target takes any number of them.
+    where = targets.choose(target, planned.topology, replace(options, jobs=1))
+    # With --json, standard output is for the document alone.
+    ranks_print = sys.stderr if request.as_json else None
+    progress = Console(stderr=True)
+    result = launch(planned, options, where, command, timeout, progress, ranks_print)
+    if request.picture is not None:
+        run.draw_plan(planned, request.picture)
+    if request.as_json:
+        print_json(report.launch_document(result))
+    else:
+        with printing():
+            render.show_launch(stdout(), result)
