@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from controller.program import MulticastGroup, SwitchProgram, TableEntry
 from controller.routes import ipv4_routes
@@ -216,10 +217,10 @@ def _membership(
     above = network.destination.mac
     if v:
         above = network.switch_mac(network.topology.overlay.names[tree.parent[v]])
-    for resent in (0, 1):
+    for phase, resent in product((0, 1), (0, 1)):
         yield TableEntry.of(
             "upstream",
-            job | {"resent": resent},
+            job | {"phase": phase, "resent": resent},
             "to_parent",
             {"port": network.parent_port[v], "mac": above},
         )

@@ -42,14 +42,23 @@ class SwitchControl:
         self._next_chunk[job] += count
         return first
 
-    def link_counts(self) -> Mapping[str, LinkCount]:
-        """Messages that each overlay switch has sent to its parent, over all jobs."""
+    def link_counts(
+        self, job: int | None = None, epoch: int | None = None
+    ) -> Mapping[str, LinkCount]:
+        """Messages that each overlay switch has sent to its parent, over all jobs or of one.
+
+        With an epoch, those of its phase only: of every second allocation, which are the messages
+        of this one since the one before the last has drained.
+        """
         counters = self._fleet.all_direct_counters("upstream")
         counts = {}
         for name in self._network.topology.overlay.names:
             by_class = [0, 0]
             for entry, value in counters[name].items():
-                by_class[dict(entry.match)["resent"] == 1] += value.packets
+                match = dict(entry.match)
+                is_meant = job is None or match["job"] == job
+                if is_meant and (epoch is None or match["phase"] == epoch & 1):
+                    by_class[match["resent"] == 1] += value.packets
             counts[name] = LinkCount(*by_class)
         return counts
 

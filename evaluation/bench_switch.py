@@ -18,6 +18,7 @@ import struct
 import sys
 from collections import Counter
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from time import process_time
 from types import FrameType
@@ -92,10 +93,10 @@ def loaded() -> Switch:
                 "own_source": 9,
             },
         )
-    for resent in (0, 1):
+    for phase, resent in product((0, 1), (0, 1)):
         switch.insert(
             "upstream",
-            {"job": 1, "resent": resent},
+            {"job": 1, "phase": phase, "resent": resent},
             "to_parent",
             {"port": 4, "mac": 0x0200_0000_0004},
         )

@@ -29,6 +29,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 
 from controller.p4rt import SwitchAddress, connect_blocking
@@ -142,11 +143,11 @@ def _entries(lanes_job: int) -> list[TableEntry]:
                 },
             ),
         ]
-    for resent in (0, 1):
+    for phase, resent in product((0, 1), (0, 1)):
         entries.append(
             TableEntry.of(
                 "upstream",
-                {"job": lanes_job, "resent": resent},
+                {"job": lanes_job, "phase": phase, "resent": resent},
                 "to_parent",
                 {"port": PARENT, "mac": 0x0200_0000_0004},
             )

@@ -168,6 +168,8 @@ struct metadata_t {
     source_t     own_source;
     slot_t       slot;
     verdict_t    verdict;
+    /* The low bit of the epoch: two allocations that follow each other differ in it. */
+    bit<1>       phase;
     bit<1>       resent;
     /* The ticket, if the packet carries one; the parser reads it. */
     bit<1>       has_ticket;

@@ -44,7 +44,7 @@ const int MAX_OPTION_BITS = 320;
 /* Entries of each table. */
 const int REGISTERED_SOURCES_SIZE = 8 * JOBS;
 const int BLUE_SOURCES_SIZE       = 16 * JOBS;
-const int UPSTREAM_SIZE           = 2 * JOBS;
+const int UPSTREAM_SIZE           = 4 * JOBS;
 const int DOWNSTREAM_SIZE         = JOBS;
 const int HOSTS_SIZE              = 8 * JOBS;
 const int IPV4_ROUTES_SIZE        = 16384;

@@ -13,6 +13,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from scapy.layers.l2 import Ether
 
@@ -96,15 +97,15 @@ class Job:
         )
 
     def upstream(self) -> tuple[TableEntry, ...]:
-        """The way up, for first transmissions and for repetitions."""
+        """The way up, in both phases, for first transmissions and for repetitions."""
         return tuple(
             TableEntry.of(
                 "upstream",
-                {"job": self.job, "resent": resent},
+                {"job": self.job, "phase": phase, "resent": resent},
                 "to_parent",
                 {"port": PARENT_PORT, "mac": PARENT_MAC},
             )
-            for resent in (0, 1)
+            for phase, resent in product((0, 1), (0, 1))
         )
 
     def blue(self) -> tuple[TableEntry, ...]:
@@ -224,12 +225,19 @@ class BluetreeSwitch:
 
     def messages(self, job: int = 1) -> tuple[int, int]:
         """Messages on the link to the parent so far: first transmissions, repetitions."""
-        counted = {
-            dict(entry.match)["resent"]: value.packets
-            for entry, value in self.target.direct_counters("upstream").items()
-            if dict(entry.match)["job"] == job
-        }
+        counted = [0, 0]
+        for (_, resent), packets in self.messages_by_phase(job).items():
+            counted[resent] += packets
         return counted[0], counted[1]
+
+    def messages_by_phase(self, job: int = 1) -> dict[tuple[int, int], int]:
+        """The same by (phase, whether a repetition)."""
+        counted = {}
+        for entry, value in self.target.direct_counters("upstream").items():
+            match = dict(entry.match)
+            if match["job"] == job:
+                counted[int(match["phase"] == 1), int(match["resent"] == 1)] = value.packets
+        return counted
 
     def _cells(self) -> Iterator[int]:
         return (cell.packets for cell in self.target.counter("outcomes"))

@@ -73,6 +73,19 @@ def test_late_and_marked_messages_are_counted_by_their_own_mark(target: Target) 
     assert switch.messages() == (2, 3)
 
 
+def test_allocations_that_follow_each_other_are_counted_apart(target: Target) -> None:
+    """By the low bit of the epoch, whether the switch is blue in it (epoch 1) or red."""
+    switch = BluetreeSwitch(target, JOB)
+    first = JOB.sources[0]
+    for source in JOB.sources:
+        send(switch, (source, contribution(source, 0, lanes(1), epoch=1)))
+    for epoch, count in ((2, 4), (3, 2), (2**32 - 1, 1), (2**32 - 2, 3)):
+        for flags in (0, Flag.RESENT):
+            for _ in range(count):
+                send(switch, (first, contribution(first, 0, lanes(1), epoch=epoch, flags=flags)))
+    assert switch.messages_by_phase() == {(1, 0): 1 + 3, (1, 1): 3, (0, 0): 7, (0, 1): 7}
+
+
 def test_what_does_not_leave_is_not_counted(target: Target) -> None:
     switch = BluetreeSwitch(target, JOB)
     first, second, _ = JOB.sources
@@ -104,7 +117,7 @@ def test_bytes_are_those_of_the_message(target: Target) -> None:
     (counted,) = (
         value
         for entry, value in target.direct_counters("upstream").items()
-        if dict(entry.match) == {"job": 1, "resent": 0}
+        if dict(entry.match) == {"job": 1, "phase": JOB.epoch & 1, "resent": 0}
     )
     assert (counted.packets, counted.bytes) == (1, 14 + 20 + 8 + 20 + 128)
 

@@ -1,8 +1,10 @@
 /* Upstream: sends a message to the parent in its job's tree, and counts it.
  *
- * The direct counter of `upstream` is the measured load of the link to the parent: one entry counts
- * a job's first transmissions, another its retransmissions, so that the first can be compared with
- * the model's prediction, message for message.
+ * The direct counter of `upstream` is the measured load of the link to the parent. A job has four
+ * entries. First transmissions and retransmissions are counted apart, so that the first can be
+ * compared with the model's prediction, message for message; and so are the two phases, which are
+ * the low bit of the epoch: while a job moves from one allocation to the next, with messages of both
+ * under way, each is measured by itself.
  */
 #ifndef BLUETREE_UPSTREAM_P4
 #define BLUETREE_UPSTREAM_P4
@@ -26,6 +28,7 @@ control Upstream(inout headers_t hdr,
     table upstream {
         key = {
             hdr.agg.job: exact @name("job");
+            meta.phase: exact @name("phase");
             meta.resent: exact @name("resent");
         }
         actions = { to_parent; @defaultonly no_parent; }
@@ -35,6 +38,7 @@ control Upstream(inout headers_t hdr,
     }
 
     apply {
+        meta.phase = hdr.agg.epoch[0:0];
         meta.resent = (hdr.agg.flags & FLAG_RESENT) != 0 ? 1w1 : 0;
         upstream.apply();
     }
