@@ -19,6 +19,13 @@ import click
 from controller import doctor as doctor_module
 from controller import render, report, run
 from controller.cli_evaluate import evaluate_command
+from controller.cli_jobs import (
+    counters_command,
+    reallocate_command,
+    start_command,
+    status_command,
+    stop_command,
+)
 from controller.cli_launch import launch_command
 from controller.cli_options import (
     DEBUG,
@@ -32,6 +39,7 @@ from controller.cli_options import (
     topology_options,
 )
 from controller.cli_run import run_command
+from controller.cli_up import down_command, shell_command, up_command
 from controller.compile import CompileError
 from controller.errors import BluetreeError, RunFailedError
 from controller.p4rt import SwitchError
@@ -105,6 +113,17 @@ def doctor_command(as_json: bool) -> None:
 cli.add_command(run_command)
 cli.add_command(launch_command)
 cli.add_command(evaluate_command)
+for _command in (
+    up_command,
+    status_command,
+    start_command,
+    reallocate_command,
+    counters_command,
+    stop_command,
+    shell_command,
+    down_command,
+):
+    cli.add_command(_command)
 
 
 def _say(line: str) -> None:

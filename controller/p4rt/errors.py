@@ -31,7 +31,11 @@ class DeadlineExceededError(SwitchError):
 
 
 class NotPrimaryError(SwitchError):
-    """Another controller has the right to write to the switch."""
+    """Another controller has the right to write to the switch; `other` is its election id, or 0."""
+
+    def __init__(self, switch: str, text: str, other: int = 0) -> None:
+        super().__init__(switch, text)
+        self.other = other
 
 
 class PipelineMissingError(SwitchError):

@@ -46,6 +46,9 @@ CHANNEL_OPTIONS = (
     ("grpc.max_metadata_size", MAX_METADATA),
     ("grpc.max_receive_message_length", MAX_MESSAGE),
     ("grpc.max_send_message_length", MAX_MESSAGE),
+    # A switch that comes back is found within a second, not within gRPC's two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
 )
 
 _Reply = TypeVar("_Reply")
@@ -112,15 +115,20 @@ class Session:
         """
         await self.close()
         self._lost = None
-        self._stream = self._stub.StreamChannel()
-        async with self._errors("arbitration", within=self._deadline):
-            await self._bid(self._stream)
-            answer = await self._next_arbitration()
+        stream = self._stub.StreamChannel()
+        try:
+            async with self._errors("arbitration", within=self._deadline):
+                await self._bid(stream)
+                answer = await self._next_arbitration(stream)
+        except BaseException:
+            stream.cancel()
+            raise
+        self._stream = stream
         self._note(answer)
         if self._lost is not None and not standby:
             await self.close()
             raise self._lost
-        self._listener = asyncio.create_task(self._listen())
+        self._listener = asyncio.create_task(self._listen(stream))
 
     async def promote(self, election_id: int) -> None:
         """Bid with another election id on the open session, and wait until it is the primary.
@@ -280,11 +288,8 @@ class Session:
         async with self._errors(what):
             return await method(request, timeout=self._deadline)
 
-    async def _next_arbitration(self) -> p4r.MasterArbitrationUpdate:
+    async def _next_arbitration(self, stream: Stream) -> p4r.MasterArbitrationUpdate:
         """Return the next arbitration update; other messages before it are passed over."""
-        stream = self._stream
-        if stream is None:
-            raise SwitchUnreachableError(self.name, "the session is closed")
         while True:
             message = await stream.read()
             if not isinstance(message, p4r.StreamMessageResponse):
@@ -294,12 +299,12 @@ class Session:
             if message.WhichOneof("update") == "arbitration":
                 return message.arbitration
 
-    async def _listen(self) -> None:
+    async def _listen(self, stream: Stream) -> None:
         """Watch the stream for the loss of the switch or of the primary's role."""
         try:
             async with self._errors("the session"):
                 while True:
-                    self._note(await self._next_arbitration())
+                    self._note(await self._next_arbitration(stream))
         except SwitchError as error:
             self._lost = error
             self._changed.set()
@@ -326,6 +331,7 @@ class Session:
             self.name,
             f"the controller with election id {other} is primary, ours is {self._election_id}: "
             "stop it, or take over with a higher election id",
+            other,
         )
 
     @asynccontextmanager

@@ -151,7 +151,7 @@ class SwitchStatus(_message.Message):
     def __init__(self, name: _Optional[str] = ..., device_id: _Optional[int] = ..., address: _Optional[str] = ..., state: _Optional[str] = ..., detail: _Optional[str] = ..., blue_for: _Optional[_Iterable[int]] = ..., capacity: _Optional[int] = ..., in_tree: _Optional[bool] = ..., slots_used: _Optional[int] = ...) -> None: ...
 
 class JobStatus(_message.Message):
-    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "stuck", "detail", "reallocations", "epochs", "seed")
+    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "waits_for", "detail", "reallocations", "seed", "links")
     JOB_FIELD_NUMBER: _ClassVar[int]
     OP_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -167,11 +167,11 @@ class JobStatus(_message.Message):
     COMPLETED_FIELD_NUMBER: _ClassVar[int]
     CORRECT_FIELD_NUMBER: _ClassVar[int]
     RETRANSMISSIONS_FIELD_NUMBER: _ClassVar[int]
-    STUCK_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     REALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
-    EPOCHS_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
     job: int
     op: str
     phase: str
@@ -187,34 +187,22 @@ class JobStatus(_message.Message):
     completed: int
     correct: bool
     retransmissions: int
-    stuck: _containers.RepeatedCompositeFieldContainer[StuckChunk]
+    waits_for: str
     detail: str
     reallocations: int
-    epochs: _containers.RepeatedCompositeFieldContainer[EpochStatus]
     seed: int
-    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., stuck: _Optional[_Iterable[_Union[StuckChunk, _Mapping]]] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., epochs: _Optional[_Iterable[_Union[EpochStatus, _Mapping]]] = ..., seed: _Optional[int] = ...) -> None: ...
+    links: _containers.RepeatedCompositeFieldContainer[LinkTotal]
+    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., waits_for: _Optional[str] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., seed: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkTotal, _Mapping]]] = ...) -> None: ...
 
-class StuckChunk(_message.Message):
-    __slots__ = ("chunk", "workers", "seconds")
-    CHUNK_FIELD_NUMBER: _ClassVar[int]
-    WORKERS_FIELD_NUMBER: _ClassVar[int]
-    SECONDS_FIELD_NUMBER: _ClassVar[int]
-    chunk: int
-    workers: _containers.RepeatedScalarFieldContainer[str]
-    seconds: float
-    def __init__(self, chunk: _Optional[int] = ..., workers: _Optional[_Iterable[str]] = ..., seconds: _Optional[float] = ...) -> None: ...
-
-class EpochStatus(_message.Message):
-    __slots__ = ("epoch", "first_chunk", "blue", "congestion")
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
-    FIRST_CHUNK_FIELD_NUMBER: _ClassVar[int]
-    BLUE_FIELD_NUMBER: _ClassVar[int]
-    CONGESTION_FIELD_NUMBER: _ClassVar[int]
-    epoch: int
-    first_chunk: int
-    blue: _containers.RepeatedScalarFieldContainer[str]
-    congestion: str
-    def __init__(self, epoch: _Optional[int] = ..., first_chunk: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ...) -> None: ...
+class LinkTotal(_message.Message):
+    __slots__ = ("switch", "messages", "expected")
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    messages: int
+    expected: int
+    def __init__(self, switch: _Optional[str] = ..., messages: _Optional[int] = ..., expected: _Optional[int] = ...) -> None: ...
 
 class LinkStatus(_message.Message):
     __slots__ = ("switch", "parent", "rate", "blue", "predicted", "measured", "messages", "expected", "retransmitted")
@@ -265,12 +253,8 @@ class SwitchCounters(_message.Message):
     outcomes: _containers.ScalarMap[str, int]
     def __init__(self, name: _Optional[str] = ..., outcomes: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
-class ShutdownRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class ShutdownReply(_message.Message):
-    __slots__ = ("pid",)
-    PID_FIELD_NUMBER: _ClassVar[int]
-    pid: int
-    def __init__(self, pid: _Optional[int] = ...) -> None: ...
+class GetSwitchRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,11 @@ class Method:
     is_stream: bool
 
     @property
+    def python_name(self) -> str:
+        """Its name in Python: get_status for GetStatus."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
+
+    @property
     def path(self) -> str:
         """Its name on the wire."""
         return f"/{SERVICE.full_name}/{self.name}"
@@ -42,7 +48,7 @@ METHODS: Mapping[str, Method] = {
 
 
 def handler(servicer: object) -> grpc.GenericRpcHandler:
-    """The handler of all methods; `servicer` has a coroutine (or async generator) for each name."""
+    """The handler of all methods; `servicer` has a coroutine (or async generator) for each."""
     handlers = {}
     for name, method in METHODS.items():
         kind = (
@@ -51,7 +57,7 @@ def handler(servicer: object) -> grpc.GenericRpcHandler:
             else grpc.unary_unary_rpc_method_handler
         )
         handlers[name] = kind(
-            getattr(servicer, name),
+            getattr(servicer, method.python_name),
             request_deserializer=method.request.FromString,
             response_serializer=method.reply.SerializeToString,
         )

@@ -1,0 +1,201 @@
+"""The commands against a testbed that is up: status, start, reallocate, counters, stop."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.live import Live
+
+from controller import render_live
+from controller.cli_options import SEED, debug_option, json_option, print_json, printing, stdout
+from controller.errors import BadInputError, CheckFailedError
+from controller.placement import STRATEGIES
+from controller.service import bluetree_pb2 as api
+from controller.service.client import ControllerClient
+from controller.service.documents import document
+from controller.service.folder import Folder, default_folder
+
+__all__ = [
+    "counters_command",
+    "folder_option",
+    "reallocate_command",
+    "start_command",
+    "status_command",
+    "stop_command",
+]
+
+WATCH_S = 1.0
+
+
+def folder_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--state`, as the argument `folder`."""
+
+    @functools.wraps(command)
+    def with_folder(state: Path | None, **given: Any) -> None:
+        command(folder=Folder((state or default_folder()).absolute()), **given)
+
+    return click.option(
+        "--state",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        envvar="BLUETREE_STATE",
+        show_envvar=True,
+        help="The testbed's folder; each is a testbed of its own. "
+        "[default: $XDG_RUNTIME_DIR/bluetree]",
+    )(with_folder)
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    return folder_option(json_option(debug_option(command)))
+
+
+def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add -k, --strategy and --blue, as the argument `choice`."""
+
+    @functools.wraps(command)
+    def with_choice(
+        budget: int | None, strategy: str | None, blue: str | None, **given: Any
+    ) -> None:
+        if blue is not None and strategy is not None:
+            raise BadInputError("--blue names the switches itself: leave out --strategy")
+        names = [] if blue is None else [name.strip() for name in blue.split(",") if name.strip()]
+        choice = api.Choice(strategy=strategy or "", k=budget, blue=names, given=blue is not None)
+        command(choice=choice, **given)
+
+    for option in (
+        click.option("--blue", metavar="A,B", help="The blue switches by name."),
+        click.option("--strategy", type=click.Choice(list(STRATEGIES)), help="How to choose them."),
+        click.option(
+            "-k", "budget", type=click.IntRange(0), metavar="N", help="How many blue switches."
+        ),
+    ):
+        with_choice = option(with_choice)
+    return with_choice
+
+
+@click.command("status")
+@click.option("--watch", is_flag=True, help="Show it again and again, until interrupted.")
+@_common
+def status_command(folder: Folder, as_json: bool, watch: bool) -> None:
+    """Show the switches, jobs and links of a testbed, predicted and measured."""
+    with ControllerClient(folder) as client:
+        if not watch:
+            status = client.status()
+            if as_json:
+                print_json(document(status))
+            else:
+                with printing():
+                    stdout().print(render_live.status_view(status))
+            return
+        if as_json:
+            raise BadInputError("--json prints one document: leave out --watch")
+        with Live(console=stdout(), screen=False, auto_refresh=False) as live:
+            for status in client.watch(WATCH_S):
+                live.update(render_live.status_view(status), refresh=True)
+
+
+@click.command("start")
+@_choice_options
+@click.option(
+    "--op",
+    type=click.Choice(["reduce", "allreduce"]),
+    default="reduce",
+    show_default=True,
+    help="Where the sum goes: to the destination, or on to every worker.",
+)
+@click.option(
+    "--chunks",
+    type=click.IntRange(1, 1 << 32),
+    metavar="N",
+    help="Messages that each worker sends. [default: until `bluetree stop`]",
+)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the values.")
+@click.option(
+    "--window", type=click.IntRange(1), metavar="N", help="Chunks in flight, a power of two."
+)
+@click.option(
+    "--workers", metavar="W0,W1", help="The workers that take part, by name. [default: all]"
+)
+@_common
+def start_command(
+    folder: Folder,
+    as_json: bool,
+    choice: api.Choice,
+    op: str,
+    chunks: int | None,
+    seed: int,
+    window: int | None,
+    workers: str | None,
+) -> None:
+    """Start a job: admit it, make the switches ready, let its workers send."""
+    names = [] if workers is None else [name.strip() for name in workers.split(",")]
+    request = api.StartJobRequest(
+        op=op, chunks=chunks, seed=seed, choice=choice, window=window, workers=names
+    )
+    with ControllerClient(folder) as client:
+        _show_change(client.start(request), as_json, "started")
+
+
+@click.command("reallocate")
+@_choice_options
+@click.option("--job", type=click.IntRange(1), metavar="J", help="Which job. [default: the one]")
+@_common
+def reallocate_command(folder: Folder, as_json: bool, choice: api.Choice, job: int | None) -> None:
+    """Give a running job other blue switches, between two of its chunks."""
+    if not (choice.given or choice.strategy or choice.HasField("k")):
+        raise BadInputError("say what to change: -k N, --strategy S or --blue A,B")
+    with ControllerClient(folder) as client:
+        change = client.reallocate(api.ReallocateRequest(job=job, choice=choice))
+        _show_change(change, as_json, "reallocated")
+
+
+@click.command("counters")
+@click.option("--watch", is_flag=True, help="Show them again and again, until interrupted.")
+@_common
+def counters_command(folder: Folder, as_json: bool, watch: bool) -> None:
+    """Show what became of packets at every switch, and the messages on every link."""
+    with ControllerClient(folder) as client:
+        if not watch:
+            counters = client.counters()
+            if as_json:
+                print_json(document(counters))
+            else:
+                with printing():
+                    stdout().print(render_live.counters_view(counters))
+            return
+        if as_json:
+            raise BadInputError("--json prints one document: leave out --watch")
+        with Live(console=stdout(), screen=False, auto_refresh=False) as live:
+            while True:
+                live.update(render_live.counters_view(client.counters()), refresh=True)
+                time.sleep(WATCH_S)
+
+
+@click.command("stop")
+@click.option("--job", type=click.IntRange(1), metavar="J", help="Which job. [default: all]")
+@_common
+def stop_command(folder: Folder, as_json: bool, job: int | None) -> None:
+    """Stop jobs, check their sums and links, and take them out of the switches."""
+    with ControllerClient(folder) as client:
+        reply = client.stop(job)
+    if as_json:
+        print_json(document(reply))
+    else:
+        with printing():
+            stdout().print(render_live.stopped_view(reply))
+    wrong = [one for one in reply.jobs if not one.correct]
+    if wrong:
+        raise CheckFailedError(f"job {wrong[0].job}: {wrong[0].detail or 'a sum is wrong'}")
+
+
+def _show_change(change: api.Change, as_json: bool, what: str) -> None:
+    if as_json:
+        print_json(document(change))
+        return
+    with printing():
+        stdout().print(render_live.change_view(change, what))

@@ -1,0 +1,262 @@
+"""`bluetree up`, `down` and `shell`: a testbed's processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from controller import targets
+from controller.cli_jobs import folder_option
+from controller.cli_options import SEED, debug_option, json_option, print_json
+from controller.errors import BadInputError, EnvironmentLacksError, RunFailedError
+from controller.live import client as live
+from controller.live import state as live_state
+from controller.placement import STRATEGIES
+from controller.service.client import ControllerClient
+from controller.service.errors import NoControllerError
+from controller.service.folder import Folder
+from controller.service.launch import end_controllers, start_controller, wait_until_gone
+from topologies import RATE_LAWS
+
+__all__ = ["down_command", "shell_command", "up_command"]
+
+SHELL_PYTHON = Path(__file__).resolve().parents[1] / ".venv-shell" / "bin" / "python"
+GUEST_IDS = 90
+"""Election ids below those of all controllers, for shells that only read."""
+_MIB = 1 << 20
+
+
+@click.command("up")
+@click.argument("topology", required=False)
+@click.option(
+    "-k", "budget", type=click.IntRange(0), metavar="N", help="The budget of jobs that name none."
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(list(STRATEGIES)),
+    help="The strategy of jobs that name none. [default: smc]",
+)
+@click.option(
+    "--workers",
+    metavar="N|uniform|power-law|PATH",
+    help="Workers at every leaf, a distribution, or a file; as for `bluetree run`.",
+)
+@click.option("--rates", type=click.Choice(list(RATE_LAWS)), help="As for `bluetree run`.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of all chance.")
+@click.option(
+    "--target",
+    type=click.Choice([targets.AUTO, targets.FABRIC, targets.SOFTSWITCH, targets.BMV2]),
+    default=targets.AUTO,
+    show_default=True,
+    envvar="BLUETREE_TARGET",
+    show_envvar=True,
+    help="Where the switches run; as for `bluetree run`.",
+)
+@click.option(
+    "--backup", is_flag=True, help="Start a second controller, which takes over from the first."
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Serve the controller's API there too; it asks for no password.",
+)
+@click.option("--foreground", is_flag=True, help="Stay, and take all down when interrupted.")
+@folder_option
+@json_option
+@debug_option
+def up_command(
+    folder: Folder,
+    as_json: bool,
+    topology: str | None,
+    budget: int | None,
+    strategy: str | None,
+    workers: str | None,
+    rates: str | None,
+    seed: int,
+    target: str,
+    backup: bool,
+    listen: str | None,
+    foreground: bool,
+) -> None:
+    """Bring up a network and its controller, until `bluetree down`.
+
+    Without TOPOLOGY, and with one up in the folder, only what is missing of its controllers is
+    started: one that was killed, or with --backup another on standby.
+    """
+    is_new = not live_state.is_locked(folder.path)
+    if is_new:
+        if topology is None:
+            raise BadInputError(
+                f"no network is up in {folder.path}: name a topology, such as fat-tree:k=4"
+            )
+        options = {"--workers": workers, "--rates": rates, "--seed": str(seed)}
+        given = [word for name, value in options.items() if value for word in (name, value)]
+        _start_network(folder, topology, target, given)
+    elif topology is not None:
+        raise BadInputError(
+            f"a testbed is up in {folder.path}: `bluetree down` first, or use another --state; "
+            "without a topology `bluetree up` starts a missing controller"
+        )
+    with _taken_down_on_failure(folder, is_new):
+        _start_controllers(folder, listen, backup)
+        try:
+            _set_defaults(folder, strategy, budget)
+        except NoControllerError:
+            # It was there, but had just been killed.
+            _start_controllers(folder, listen, backup=False)
+            _set_defaults(folder, strategy, budget)
+        document = _describe(folder)
+    if as_json:
+        print_json(document)
+    else:
+        click.echo(_shown(document))
+    if foreground:
+        _stay(folder)
+
+
+@click.command("down")
+@folder_option
+@json_option
+@debug_option
+def down_command(folder: Folder, as_json: bool) -> None:
+    """End the controllers, the jobs and the network of a testbed; nothing of it stays."""
+    if not folder.path.is_dir():
+        folder.require_testbed()
+    was_up = live_state.is_locked(folder.path)
+    controllers = _take_down(folder)
+    if not was_up and not controllers:
+        folder.require_testbed()
+    if as_json:
+        print_json({"state": str(folder.path), "controllers": controllers, "network": was_up})
+    else:
+        click.echo(f"down: {folder.path}")
+
+
+@click.command("shell")
+@click.argument("switch")
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Take the right to write from the controller. When the shell ends, the controller makes "
+    "the switch again what it should be.",
+)
+@folder_option
+@debug_option
+def shell_command(folder: Folder, switch: str, write: bool) -> None:
+    """Open p4runtime-shell on a switch; it only reads, unless --write is given."""
+    with ControllerClient(folder) as client:
+        where = client.switch(switch)
+        primary = client.status().controller.election_id
+    if not SHELL_PYTHON.exists():
+        raise EnvironmentLacksError(
+            "p4runtime-shell is not installed: `make shell-env` makes its environment"
+        )
+    election = primary + 1 + os.getpid() % GUEST_IDS if write else 1 + os.getpid() % GUEST_IDS
+    command = [
+        str(SHELL_PYTHON),
+        "-m",
+        "p4runtime_sh",
+        "--grpc-addr",
+        where.address,
+        "--device-id",
+        str(where.device_id),
+        "--election-id",
+        f"0,{election}",
+    ]
+    code = subprocess.run(command, check=False).returncode
+    if code:
+        raise RunFailedError(f"{switch}: p4runtime-shell ended with exit code {code}")
+
+
+def _start_network(folder: Folder, topology: str, target: str, options: list[str]) -> None:
+    # What an earlier testbed left, were it killed with everything.
+    for path in (folder.database, folder.controller_socket, folder.controller_log):
+        for stale in folder.path.glob(f"{path.name}*"):
+            stale.unlink(missing_ok=True)
+    live.launch(folder.path, topology, target=target, options=options).close()
+
+
+def _start_controllers(folder: Folder, listen: str | None, backup: bool) -> None:
+    if folder.serving() is None and not folder.standbys():
+        start_controller(folder, listen)
+    if backup:
+        start_controller(folder, None)
+
+
+def _set_defaults(folder: Folder, strategy: str | None, budget: int | None) -> None:
+    with ControllerClient(folder) as controller:
+        controller.set_defaults(strategy, budget)
+
+
+@contextmanager
+def _taken_down_on_failure(folder: Folder, is_new: bool) -> Iterator[None]:
+    """A testbed that does not come up whole is taken down again."""
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            _take_down(folder)
+        raise
+
+
+def _describe(folder: Folder) -> dict[str, Any]:
+    with live.NetworkClient(folder.path) as network:
+        description = network.describe()
+    topology = description.network.topology
+    serving = folder.serving()
+    return {
+        "state": str(folder.path),
+        "topology": topology.name,
+        "target": description.target,
+        "switches": len(topology.switches),
+        "workers": len(description.network.workers),
+        "controller": None if serving is None else serving.pid,
+        "standbys": [process.pid for process in folder.standbys()],
+        "network_seconds": description.start_seconds,
+        "memory": description.memory,
+    }
+
+
+def _shown(document: dict[str, Any]) -> str:
+    standby = f", {len(document['standbys'])} on standby" if document["standbys"] else ""
+    return (
+        f"up: {document['topology']} on {document['target']}, {document['switches']} switches, "
+        f"{document['workers']} workers, after {document['network_seconds']:.1f} s, "
+        f"{document['memory'] / _MIB:.0f} MiB; controller {document['controller']}{standby}; "
+        f"state in {document['state']}"
+    )
+
+
+def _stay(folder: Folder) -> None:
+    """Wait until interrupted, or until the testbed is taken down by another command."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        while live_state.is_locked(folder.path):
+            time.sleep(0.2)
+    _take_down(folder)
+
+
+def _take_down(folder: Folder) -> list[int]:
+    controllers = end_controllers(folder)
+    if live_state.is_locked(folder.path):
+        owner = live_state.owner(folder.path)
+        with live.NetworkClient(folder.path) as network:
+            network.down()
+        if owner.isdigit():
+            wait_until_gone(int(owner))
+    if folder.database.exists() or folder.network_log.exists():
+        # Only what is the testbed's own: the folder may be anybody's.
+        for name in ("state.db*", "controller.*", "standby-*.json", "network.*"):
+            for path in folder.path.glob(name):
+                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.path.rmdir()
+    return controllers

@@ -1,0 +1,383 @@
+"""Jobs into the switches, between allocations, and out again: each change whole or not at all.
+
+A reallocation goes through the phases that the database knows, each written there first:
+
+    installing  plan and admission; entries of the new epoch beside those of the old, on every
+                switch; if one refuses, the new ones are removed everywhere; the error names it
+    moving      all workers hold; C is the largest chunk number that none has used; destination and
+                workers move to the new epoch from C on
+    draining    until every chunk before C is answered; then the old entries are removed
+    running
+
+Whoever finds a job in a phase, this controller or the next one, goes on from there: before
+`moving` back, from then on forward.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+from controller.compile import compile_programs
+from controller.errors import BadInputError, BluetreeError
+from controller.live.client import JobProgress, NetworkClient
+from controller.program import SwitchProgram
+from controller.service import ledger
+from controller.service.admission import Choice, Wish
+from controller.service.errors import NotNowError, UnknownJobError
+from controller.service.planner import Order, Planner
+from controller.service.progress import completed, is_drained, waits_for
+from controller.service.store import Job, Phase, Role, Store
+from controller.service.switchboard import Switchboard, Written
+from topologies.network import Network
+from traffic.endpoint import Op
+from traffic.stream import Stream
+
+_LOG = logging.getLogger(__name__)
+DRAIN_S = 30.0
+"""How long a change waits for the old epoch; the job goes on draining after that."""
+FIRST_CHUNK_S = 10.0
+FINISH_S = 5.0
+"""How long a job that is stopped may take to be answered what it has sent."""
+POLL_S = 0.005
+WATCH_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change that was carried out. Times are seconds since it was asked for."""
+
+    job: Job
+    congestion: Fraction
+    total: Fraction
+    first_chunk: int
+    written: Written
+    installed_after: float
+    first_chunk_after: float | None
+    seconds: float
+    full: tuple[str, ...]
+
+
+class Engine:
+    """Carries out changes, one at a time. All methods belong to one event loop."""
+
+    def __init__(
+        self, network: Network, store: Store, board: Switchboard, hosts: NetworkClient
+    ) -> None:
+        self.network = network
+        self.board = board
+        self._store = store
+        self._hosts = hosts
+        self._planner = Planner(network, store)
+        self._lock = asyncio.Lock()
+        self._baselines: dict[int, ledger.Baseline] = {}
+
+    @property
+    def baselines(self) -> dict[int, ledger.Baseline]:
+        """Where each job's measurement begins."""
+        return self._baselines
+
+    def jobs(self) -> tuple[Job, ...]:
+        """All jobs, those that are over included."""
+        return self._store.jobs()
+
+    def programs(self) -> tuple[SwitchProgram, ...]:
+        """What every switch must hold, by the database."""
+        return compile_programs(
+            self.network,
+            [
+                ledger.plan_of(self.network, job, allocation)
+                for job in self._store.jobs()
+                for allocation in job.installed
+            ],
+        )
+
+    async def progress(self, job: int) -> JobProgress:
+        """How far a job is."""
+        return await asyncio.to_thread(self._hosts.progress, job)
+
+    def set_defaults(self, strategy: str, budget: int | None) -> None:
+        """What jobs get that name no strategy, or no budget."""
+        self._store.set_fact("defaults", json.dumps([strategy, budget]))
+
+    def defaults(self) -> Wish:
+        """See `set_defaults`."""
+        strategy, budget = json.loads(self._store.fact("defaults") or '["smc", null]')
+        return Wish(strategy, budget)
+
+    # Changes
+
+    async def start(self, order: Order) -> Changed:
+        """Admit a job, make the switches ready, start its workers."""
+        began = time.monotonic_ns()
+        async with self._lock:
+            job, choice = self._planner.admit(order)
+            self._store.add(job)
+            try:
+                written = await self.board.change(self.programs())
+            except BaseException:
+                self._store.remove(job.id)
+                raise
+            installed = time.monotonic_ns()
+            try:
+                await self._attach(job)
+            except BluetreeError:
+                await self._take_out(job.id)
+                self._store.remove(job.id)
+                raise
+            self._store.begin(job.id)
+            self._baselines[job.id] = ledger.Baseline(job.current.epoch, 0, {})
+        answered = await self._first_answer(job.id, job.current.epoch)
+        return self._changed(job.id, choice, began, installed, answered, written)
+
+    async def reallocate(self, number: int | None, wish: Wish) -> Changed:
+        """Give a running job other blue switches."""
+        began = time.monotonic_ns()
+        async with self._lock:
+            job = self._running(number)
+            choice = self._planner.choose(job, wish)
+            allocation = self._planner.allocation(choice)
+            self._store.propose(job.id, allocation)
+            try:
+                written = await self.board.change(self.programs())
+            except BaseException:
+                self._store.withdraw(job.id)
+                raise
+            installed = time.monotonic_ns()
+            self._store.set_phase(job.id, Phase.MOVING)
+            await self._move(self._job(job.id))
+            answered = await self._first_answer(job.id, allocation.epoch)
+            removed = await self._drain(job.id)
+        total = Written(written.inserted + removed.inserted, removed.deleted, removed.missed)
+        return self._changed(job.id, choice, began, installed, answered, total)
+
+    async def stop(self, number: int | None) -> tuple[Job, ...]:
+        """End a job, or all, and take it out of the switches; a job that is over is forgotten."""
+        async with self._lock:
+            chosen = self._store.jobs() if number is None else (self._job(number),)
+            ended = []
+            for job in chosen:
+                if not job.phase.is_over:
+                    await self._end(job, Phase.FINISHED, "stopped")
+                ended.append(self._job(job.id))
+                self._store.remove(job.id)
+        return tuple(ended)
+
+    async def recover(self) -> None:
+        """Finish, or take back, what the controller before was doing. The switches are connected.
+
+        Called before the switches are adopted, so that `programs` says what they should hold.
+        """
+        attached = {one.job for one in await asyncio.to_thread(self._hosts.jobs)}
+        for job in self._store.jobs():
+            if job.phase.is_over:
+                continue
+            if job.phase is Phase.INSTALLING:
+                _LOG.warning("job %d: takes back a reallocation that was not installed", job.id)
+                self._store.withdraw(job.id)
+            elif job.phase is Phase.STARTING:
+                _LOG.warning("job %d: takes back a start", job.id)
+                await asyncio.to_thread(self._hosts.detach, job.id)
+                self._store.remove(job.id)
+                continue
+            if job.id not in attached:
+                self._over(job.id, Phase.FAILED, "the network was started anew without it")
+        for stranger in attached - {job.id for job in self._store.jobs()}:
+            await asyncio.to_thread(self._hosts.detach, stranger)
+
+    async def resume(self) -> None:
+        """Go on with reallocations and stops that were under way; the switches are adopted."""
+        async with self._lock:
+            for job in self._store.jobs():
+                match job.phase:
+                    case Phase.MOVING:
+                        _LOG.warning("job %d: finishes a reallocation", job.id)
+                        await self._move(job)
+                    case Phase.STOPPING:
+                        await self._end(job, Phase.FINISHED, "stopped")
+                    case Phase.RUNNING:
+                        await self._measure_from_now(job)
+
+    async def watch(self) -> None:
+        """For ever: notice jobs that have finished, failed or drained."""
+        while True:
+            async with self._lock:
+                for job in self._store.jobs():
+                    try:
+                        await self._look_after(job)
+                    except BluetreeError as error:
+                        _LOG.warning("job %d: %s", job.id, error)
+            await asyncio.sleep(WATCH_S)
+
+    # How it is done
+
+    async def _attach(self, job: Job) -> None:
+        plan = ledger.plan_of(self.network, job, job.current)
+        workers = len(self.network.workers if job.members is None else job.members)
+        stream = Stream(job.seed, workers)
+        await asyncio.to_thread(self._hosts.attach, plan, Op(job.op), stream)
+        if job.chunks is not None:
+            await asyncio.to_thread(self._hosts.finish, job.id, job.chunks)
+        await asyncio.to_thread(self._hosts.start, job.id)
+
+    async def _move(self, job: Job) -> None:
+        """From moving to draining. Doing it again does nothing more."""
+        new = job.allocation(Role.NEW)
+        if new is None:
+            raise NotNowError(f"job {job.id}: is moving, but has no new allocation")
+        progress = await self.progress(job.id)
+        moved = [worker.moved_at for worker in progress.workers if worker.epoch == new.epoch]
+        destination = progress.destination
+        if destination is not None and destination.epoch == new.epoch:
+            moved.append(destination.moved_at)
+        first = moved[0] if moved else await asyncio.to_thread(self._hosts.hold, job.id)
+        plan = ledger.plan_of(self.network, job, new)
+        await asyncio.to_thread(self._hosts.move, plan, first)
+        self._store.turn(job.id, first)
+
+    async def _drain(self, number: int) -> Written:
+        """Wait until the old epoch is through, and remove its entries."""
+        deadline = time.monotonic() + DRAIN_S
+        while time.monotonic() < deadline:
+            job = self._job(number)
+            if is_drained(await self.progress(number), job.current.epoch):
+                return await self._settle(job)
+            await asyncio.sleep(POLL_S)
+        stuck = waits_for(await self.progress(number))
+        raise NotNowError(
+            f"job {number}: has moved to epoch {self._job(number).current.epoch}, but after "
+            f"{DRAIN_S:g} s chunks of the old one are under way: {stuck}"
+        )
+
+    async def _settle(self, job: Job) -> Written:
+        self._store.settle(job.id)
+        removed = await self.board.remove(self.programs())
+        await self._measure_from_now(job)
+        return removed
+
+    async def _measure_from_now(self, job: Job) -> None:
+        if len(job.allocations) == 1:
+            self._baselines[job.id] = ledger.Baseline(job.current.epoch, 0, {})
+            return
+        before = completed(await self.progress(job.id))
+        counts = await self.board.link_counts()
+        after = completed(await self.progress(job.id))
+        messages = {name: by[job.id].first for name, by in counts.items() if job.id in by}
+        self._baselines[job.id] = ledger.Baseline(job.current.epoch, (before + after) / 2, messages)
+
+    async def _first_answer(self, number: int, epoch: int) -> int | None:
+        deadline = time.monotonic() + FIRST_CHUNK_S
+        while time.monotonic() < deadline:
+            progress = await self.progress(number)
+            answered = progress.first_answer(epoch)
+            if answered is not None or progress.done or progress.failure:
+                return answered
+            await asyncio.sleep(POLL_S)
+        return None
+
+    async def _look_after(self, job: Job) -> None:
+        if job.phase not in (Phase.RUNNING, Phase.DRAINING, Phase.MOVING):
+            return
+        progress = await self.progress(job.id)
+        if progress.failure:
+            await self._end(job, Phase.FAILED, progress.failure)
+        elif job.phase is Phase.MOVING:
+            await self._move(job)
+        elif job.phase is Phase.DRAINING and is_drained(progress, job.current.epoch):
+            await self._settle(job)
+        elif progress.done:
+            await self._end(job, Phase.FINISHED, "")
+
+    async def _finish(self, job: Job) -> JobProgress:
+        """Let the chunks that are under way be answered, and no others."""
+        await asyncio.to_thread(self._hosts.stop, job.id)
+        deadline = time.monotonic() + FINISH_S
+        while True:
+            progress = await self.progress(job.id)
+            if progress.done or progress.failure or time.monotonic() > deadline:
+                return progress
+            await asyncio.sleep(POLL_S)
+
+    async def _end(self, job: Job, phase: Phase, why: str) -> None:
+        self._store.set_phase(job.id, Phase.STOPPING)
+        progress = await self._finish(job)
+        counts = await self.board.link_counts()
+        done = completed(progress)
+        expected = ledger.expected_messages(self.network, job, done)
+        names = self.network.topology.overlay.names
+        result: dict[str, object] = {
+            "completed": done,
+            "correct": not progress.mismatches,
+            "retransmissions": progress.resent,
+            "links": {
+                name: [counts[name][job.id].first, expected[v]]
+                for v, name in enumerate(names)
+                if job.id in counts.get(name, {})
+            },
+        }
+        await asyncio.to_thread(self._hosts.detach, job.id)
+        self._over(job.id, phase, why, **result)
+        await self.board.remove(self.programs())
+
+    def _over(self, number: int, phase: Phase, why: str, **result: object) -> None:
+        self._store.set_phase(number, phase, json.dumps({"detail": why, **result}))
+        self._baselines.pop(number, None)
+        _LOG.info("job %d: %s %s", number, phase, why)
+
+    async def _take_out(self, number: int) -> None:
+        await asyncio.to_thread(self._hosts.detach, number)
+        self._store.set_phase(number, Phase.FAILED)
+        await self.board.remove(self.programs())
+
+    def _changed(
+        self,
+        number: int,
+        choice: Choice,
+        began: int,
+        installed: int,
+        answered: int | None,
+        written: Written,
+    ) -> Changed:
+        job = self._job(number)
+        names = self.network.topology.overlay.names
+        return Changed(
+            job=job,
+            congestion=choice.congestion,
+            total=ledger.total_congestion(self.network, self._store.jobs()),
+            first_chunk=job.current.first_chunk,
+            written=written,
+            installed_after=(installed - began) / 1e9,
+            first_chunk_after=None if answered is None else (answered - began) / 1e9,
+            seconds=(time.monotonic_ns() - began) / 1e9,
+            full=tuple(names[v] for v in choice.full),
+        )
+
+    def _job(self, number: int) -> Job:
+        job = self._store.job(number)
+        if job is None:
+            there = ", ".join(str(job.id) for job in self._store.jobs()) or "none"
+            raise UnknownJobError(f"--job {number}: no such job; there are: {there}")
+        return job
+
+    def _running(self, number: int | None) -> Job:
+        """The job that is meant, running."""
+        if number is None:
+            running = [job for job in self._store.jobs() if not job.phase.is_over]
+            if len(running) != 1:
+                numbers = ", ".join(str(job.id) for job in running)
+                raise BadInputError(
+                    f"--job: say which of jobs {numbers}"
+                    if running
+                    else "no job runs: `bluetree start` starts one"
+                )
+            number = running[0].id
+        job = self._job(number)
+        if job.phase is not Phase.RUNNING:
+            raise NotNowError(
+                f"job {number}: is {job.phase}; wait until it runs, or look at status"
+            )
+        return job

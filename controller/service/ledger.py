@@ -1,0 +1,149 @@
+"""Predicted against measured, for jobs that run and are reallocated. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from controller.compile import JobPlan
+from controller.measurement import LinkCount
+from controller.placement import Tree, loads
+from controller.service.admission import job_tree
+from controller.service.store import Allocation, Job, Role
+from topologies.network import Network
+
+Counts = Mapping[str, Mapping[int, LinkCount]]
+"""Messages to its parent, by switch and job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Where the measurement of a job's allocation begins."""
+
+    epoch: int
+    completed: float
+    messages: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLine:
+    """One link, over all running jobs.
+
+    Attributes:
+        predicted, measured: messages a chunk; measured since each job's last change.
+        messages, resent: since the jobs began.
+        expected: what `messages` should be for the chunks that are complete.
+    """
+
+    switch: str
+    parent: str | None
+    rate: Fraction
+    blue: bool
+    predicted: int
+    measured: float
+    messages: int
+    expected: float
+    resent: int
+
+
+def plan_of(network: Network, job: Job, allocation: Allocation) -> JobPlan:
+    """An allocation as the compiler takes it."""
+    index = {name: v for v, name in enumerate(network.topology.overlay.names)}
+    return JobPlan(
+        job=job.id,
+        epoch=allocation.epoch,
+        blue=frozenset(index[name] for name in allocation.blue),
+        slot_base=job.slot_base,
+        window=job.window,
+        members=None if job.members is None else frozenset(job.members),
+    )
+
+
+def messages_of(network: Network, job: Job, allocation: Allocation) -> tuple[int, ...]:
+    """Messages a chunk on every link, by tree index."""
+    return loads(_tree(network, job), plan_of(network, job, allocation).blue).messages
+
+
+def congestion_of(network: Network, job: Job, allocation: Allocation) -> Fraction:
+    """psi of one job alone."""
+    return loads(_tree(network, job), plan_of(network, job, allocation).blue).congestion
+
+
+def total_congestion(network: Network, jobs: Sequence[Job]) -> Fraction:
+    """psi of all jobs that are not over, under their newest allocations."""
+    overlay = network.topology.overlay
+    total = [0] * overlay.tree.n
+    for job in jobs:
+        if not job.phase.is_over:
+            for v, count in enumerate(messages_of(network, job, job.current)):
+                total[v] += count
+    return max(m / w for m, w in zip(total, overlay.tree.rate, strict=True))
+
+
+def expected_messages(network: Network, job: Job, completed: float) -> list[float]:
+    """Messages that every link should have carried once `completed` chunks are complete."""
+    total = [0.0] * network.topology.overlay.tree.n
+    known = [one for one in job.allocations if one.role is not Role.NEW] or [job.current]
+    for i, allocation in enumerate(known):
+        end = known[i + 1].first_chunk if i + 1 < len(known) else completed
+        chunks = max(0.0, min(end, completed) - allocation.first_chunk)
+        for v, count in enumerate(messages_of(network, job, allocation)):
+            total[v] += chunks * count
+    return total
+
+
+def links(
+    network: Network,
+    jobs: Sequence[Job],
+    counts: Counts,
+    completed: Mapping[int, float],
+    baselines: Mapping[int, Baseline],
+) -> tuple[LinkLine, ...]:
+    """Every link of the tree, over the jobs that are not over."""
+    overlay = network.topology.overlay
+    running = [job for job in jobs if not job.phase.is_over]
+    predicted = [0] * overlay.tree.n
+    expected = [0.0] * overlay.tree.n
+    for job in running:
+        for v, count in enumerate(messages_of(network, job, job.current)):
+            predicted[v] += count
+        for v, total in enumerate(expected_messages(network, job, completed.get(job.id, 0))):
+            expected[v] += total
+    lines = []
+    for v, name in enumerate(overlay.names):
+        carried = counts.get(name, {})
+        measured = sum(
+            _per_chunk(baselines.get(job.id), name, carried.get(job.id), completed.get(job.id))
+            for job in running
+        )
+        parent = overlay.tree.parent[v]
+        lines.append(
+            LinkLine(
+                switch=name,
+                parent=overlay.names[parent] if parent >= 0 else None,
+                rate=overlay.tree.rate[v],
+                blue=any(name in job.current.blue for job in running),
+                predicted=predicted[v],
+                measured=measured,
+                messages=sum(carried[job.id].first for job in running if job.id in carried),
+                expected=expected[v],
+                resent=sum(carried[job.id].resent for job in running if job.id in carried),
+            )
+        )
+    return tuple(lines)
+
+
+def _tree(network: Network, job: Job) -> Tree:
+    return job_tree(network.topology, job.members, network)
+
+
+def _per_chunk(
+    baseline: Baseline | None, name: str, count: LinkCount | None, completed: float | None
+) -> float:
+    if baseline is None or count is None or completed is None:
+        return 0.0
+    chunks = completed - baseline.completed
+    if chunks <= 0:
+        return 0.0
+    return (count.first - baseline.messages.get(name, 0)) / chunks

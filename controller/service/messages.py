@@ -1,0 +1,138 @@
+"""Between the engine's values and the API's messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from controller.live.client import JobProgress
+from controller.p4rt import NotPrimaryError, SwitchAddress, SwitchError
+from controller.service import bluetree_pb2 as api
+from controller.service import ledger
+from controller.service.admission import Wish
+from controller.service.engine import Changed
+from controller.service.ledger import LinkLine
+from controller.service.progress import completed, waits_for
+from controller.service.store import Job, Role
+from topologies.network import Network
+
+
+def wish_of(choice: api.Choice, defaults: Wish) -> Wish:
+    """How the blue switches are to be chosen; the defaults are for what is not said."""
+    if choice.given:
+        return Wish(blue=tuple(choice.blue), budget=choice.k if choice.HasField("k") else None)
+    return Wish(
+        strategy=choice.strategy or defaults.strategy,
+        budget=choice.k if choice.HasField("k") else defaults.budget,
+    )
+
+
+def change_message(changed: Changed) -> api.Change:
+    """What a change came to."""
+    allocation = changed.job.current
+    return api.Change(
+        job=changed.job.id,
+        epoch=allocation.epoch,
+        strategy=allocation.strategy,
+        k=allocation.budget,
+        blue=allocation.blue,
+        congestion=str(changed.congestion),
+        total_congestion=str(changed.total),
+        first_chunk=changed.first_chunk,
+        inserted=changed.written.inserted,
+        deleted=changed.written.deleted,
+        installed_after=changed.installed_after,
+        first_chunk_after=changed.first_chunk_after,
+        seconds=changed.seconds,
+        full=changed.full,
+    )
+
+
+def job_message(network: Network, job: Job, progress: JobProgress | None) -> api.JobStatus:
+    """A job as it is; `progress` is None where nobody could say, or it is over."""
+    allocation = job.current
+    result = json.loads(job.result)
+    message = api.JobStatus(
+        job=job.id,
+        op=job.op,
+        phase=job.phase,
+        epoch=allocation.epoch,
+        strategy=allocation.strategy,
+        k=allocation.budget,
+        blue=allocation.blue,
+        congestion=str(ledger.congestion_of(network, job, allocation)),
+        workers=len(network.workers if job.members is None else job.members),
+        window=job.window,
+        slot_base=job.slot_base,
+        chunks=job.chunks,
+        seed=job.seed,
+        completed=result.get("completed", 0),
+        correct=result.get("correct", False),
+        retransmissions=result.get("retransmissions", 0),
+        detail=result.get("detail", ""),
+        reallocations=sum(one.role is not Role.NEW for one in job.allocations) - 1,
+        links=[
+            api.LinkTotal(switch=name, messages=messages, expected=round(expected))
+            for name, (messages, expected) in result.get("links", {}).items()
+        ],
+    )
+    if progress is not None:
+        message.completed = completed(progress)
+        message.correct = not progress.mismatches
+        message.retransmissions = progress.resent
+        message.waits_for = waits_for(progress)
+        message.detail = progress.failure
+    return message
+
+
+def link_message(line: LinkLine) -> api.LinkStatus:
+    """A link as it is."""
+    return api.LinkStatus(
+        switch=line.switch,
+        parent=line.parent or "",
+        rate=str(line.rate),
+        blue=line.blue,
+        predicted=line.predicted,
+        measured=line.measured,
+        messages=line.messages,
+        expected=round(line.expected),
+        retransmitted=line.resent,
+    )
+
+
+def switch_message(
+    network: Network,
+    jobs: Sequence[Job],
+    where: SwitchAddress,
+    troubles: Mapping[str, SwitchError],
+) -> api.SwitchStatus:
+    """A switch as it is."""
+    trouble = troubles.get(where.name)
+    state = "up"
+    if trouble is not None:
+        state = "other primary" if isinstance(trouble, NotPrimaryError) else "down"
+    overlay = network.topology.overlay
+    in_tree = where.name in overlay.names
+    serves = [job for job in jobs if any(where.name in one.blue for one in job.installed)]
+    return api.SwitchStatus(
+        name=where.name,
+        device_id=where.device_id,
+        address=where.address,
+        state=state,
+        detail="" if trouble is None else str(trouble),
+        blue_for=[job.id for job in serves],
+        capacity=overlay.capacity[overlay.index(where.name)] if in_tree else None,
+        in_tree=in_tree,
+        slots_used=sum(job.window for job in serves),
+    )
+
+
+def measured_congestion(lines: Sequence[LinkLine]) -> float:
+    """psi as the counters have it."""
+    return max((line.measured / float(line.rate) for line in lines), default=0.0)
+
+
+def predicted_congestion(lines: Sequence[LinkLine]) -> Fraction:
+    """psi as the model has it."""
+    return max((line.predicted / line.rate for line in lines), default=Fraction(0))

@@ -1,0 +1,224 @@
+"""The life of a testbed on the fabric, through the command line: processes are real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.cli import invoke
+
+DEADLINE_S = 60
+TREE = {
+    "format": "bluetree/tree-1",
+    "switches": {
+        "r": {"parent": None, "rate": 1, "workers": 1},
+        "a": {"parent": "r", "rate": 1, "workers": 2, "capacity": 1},
+        "b": {"parent": "r", "rate": "3/2", "workers": 3},
+    },
+}
+
+
+class Bluetree:
+    """The command line against one folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, command: str, *words: str, exit_code: int = 0) -> dict[str, Any]:
+        """The JSON document of a command; of one that fails, its errors as "stderr"."""
+        self._capsys.readouterr()
+        code = invoke([command, *words, "--state", str(self.folder), "--json"])
+        shown = self._capsys.readouterr()
+        assert code == exit_code, shown.err
+        if code:
+            return {"stderr": shown.err}
+        document: dict[str, Any] = json.loads(shown.out)
+        return document
+
+    def text(self, command: str, *words: str) -> str:
+        """What people see of a command."""
+        self._capsys.readouterr()
+        assert invoke([command, *words, "--state", str(self.folder)]) == 0
+        return self._capsys.readouterr().out
+
+
+@pytest.fixture
+def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
+    """The command line against a folder of the test; whatever is up in it is taken down."""
+    command = Bluetree(tmp_path / "s", capsys)
+    yield command
+    invoke(["down", "--state", str(command.folder)])
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> str:
+    path = tmp_path / "tree.json"
+    path.write_text(json.dumps(TREE))
+    return str(path)
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _processes(folder: Path) -> list[str]:
+    """Command lines that name a folder."""
+    found = []
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = command.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in words:
+            found.append(words.replace("\0", " "))
+    return found
+
+
+def _assert_right(stopped: dict[str, Any]) -> None:
+    """Every sum of every job right, and every link carried what the placements say."""
+    for job in stopped["jobs"]:
+        assert job["correct"] is True
+        assert job["completed"] > 0
+        assert job["retransmissions"] == 0
+        assert job["links"]
+        for link in job["links"]:
+            assert link["messages"] == link["expected"], link
+
+
+def test_the_life_of_a_testbed(bluetree: Bluetree, tree: str) -> None:
+    up = bluetree("up", tree, "--target", "fabric", "-k", "1")
+    assert (up["target"], up["switches"], up["workers"]) == ("fabric", 3, 6)
+    assert up["memory"] > 0
+
+    started = bluetree("start", "--seed", "7")
+    assert (started["job"], started["k"], started["first_chunk"]) == (1, 1, 0)
+    assert started["first_chunk_after"] > 0
+    before = bluetree("status")
+    assert {switch["state"] for switch in before["switches"]} == {"up"}
+    assert before["jobs"][0]["correct"] is True
+
+    moved = bluetree("reallocate", "--blue", "a,b")
+    assert moved["blue"] == ["a", "b"]
+    assert moved["first_chunk"] > 0
+    assert moved["installed_after"] < moved["first_chunk_after"]
+    assert moved["deleted"] > 0
+
+    os.kill(bluetree("status")["controller"]["pid"], signal.SIGKILL)
+    _until(lambda: "no controller runs" in bluetree("status", exit_code=4)["stderr"])
+    again = bluetree("up")
+    assert again["controller"] not in (None, up["controller"])
+
+    after = bluetree("status")
+    assert after["jobs"][0]["epoch"] == moved["epoch"]
+    assert after["jobs"][0]["completed"] > before["jobs"][0]["completed"]
+    last = bluetree("reallocate", "-k", "3")
+    assert last["epoch"] > moved["epoch"]
+    assert last["first_chunk"] > moved["first_chunk"]
+
+    counters = bluetree("counters")
+    absorbed = {s["name"]: s["outcomes"].get("ABSORBED", 0) for s in counters["switches"]}
+    assert min(absorbed.values()) > 0
+    shown = bluetree.text("status")
+    assert "3 switches, 3 up" in shown
+    assert "right" in shown
+
+    stopped = bluetree("stop")
+    assert stopped["jobs"][0]["reallocations"] == 2
+    _assert_right(stopped)
+    assert bluetree("status")["jobs"] == []
+    bluetree("down")
+    assert not bluetree.folder.exists()
+    assert _processes(bluetree.folder) == []
+
+
+def test_a_controller_that_is_killed_changes_nothing(bluetree: Bluetree, tree: str) -> None:
+    bluetree("up", tree, "--target", "fabric")
+    bluetree("start", "-k", "2")
+    bluetree("reallocate", "-k", "1")
+    log = bluetree.folder / "controller.log"
+    os.kill(bluetree("status")["controller"]["pid"], signal.SIGKILL)
+    log.unlink()
+    bluetree("up")
+    # It found every switch by its program's cookie, and nothing that differs.
+    said = log.read_text()
+    assert "serves with election id" in said
+    assert "updates to what the database says" not in said
+    assert "has been given the P4 program" not in said
+    _assert_right(bluetree("stop"))
+
+
+def test_jobs_share_the_switches_and_capacity_is_kept(bluetree: Bluetree, tree: str) -> None:
+    bluetree("up", tree, "--target", "fabric")
+    first = bluetree("start", "--blue", "a")
+    second = bluetree("start", "-k", "3", "--op", "allreduce")
+    assert (first["job"], second["job"]) == (1, 2)
+    assert "a" not in second["blue"]
+    assert second["full"] == ["a"]
+    refused = bluetree("reallocate", "--job", "2", "--blue", "a", exit_code=2)
+    assert "a: its capacity of 1 is used by jobs 1 (1 too few)" in refused["stderr"]
+    refused = bluetree("start", "-k", "1", "--window", "4096", exit_code=2)
+    assert "every switch: 4096 slots are needed" in refused["stderr"]
+    bluetree("start", "--blue", "r", "--workers", "w0,w3", "--chunks", "50")
+    _until(lambda: bluetree("status")["jobs"][2]["phase"] == "finished")
+    stopped = bluetree("stop")
+    assert [job["job"] for job in stopped["jobs"]] == [1, 2, 3]
+    assert stopped["jobs"][2]["completed"] == 50
+    _assert_right(stopped)
+
+
+def test_a_standby_takes_over(bluetree: Bluetree, tree: str) -> None:
+    up = bluetree("up", tree, "--target", "fabric", "--backup")
+    assert len(up["standbys"]) == 1
+    bluetree("start", "-k", "1")
+    before = bluetree("status")
+    assert before["standbys"][0]["election_id"] < before["controller"]["election_id"]
+    os.kill(up["controller"], signal.SIGKILL)
+    # The same command line, without a word about it.
+    after = bluetree("status")
+    assert after["controller"]["pid"] == up["standbys"][0]
+    assert after["controller"]["election_id"] > before["controller"]["election_id"]
+    assert after["standbys"] == []
+    bluetree("reallocate", "--blue", "r")
+    _assert_right(bluetree("stop"))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["status"], "no testbed is up in"),
+        (["start", "-k", "1"], "bluetree up TOPOLOGY"),
+        (["down"], "no testbed is up in"),
+        (["up"], "name a topology"),
+    ],
+)
+def test_without_a_testbed_the_remedy_is_named(
+    bluetree: Bluetree, words: list[str], text: str
+) -> None:
+    assert text in bluetree(words[0], *words[1:], exit_code=2)["stderr"]
+
+
+def test_what_cannot_be_is_refused_in_one_line(bluetree: Bluetree, tree: str) -> None:
+    bluetree("up", tree, "--target", "fabric")
+    for words, text in (
+        (["start"], "-k: say how many switches"),
+        (["start", "-k", "1", "--workers", "w99"], "--workers w99: no such worker"),
+        (["reallocate", "-k", "1"], "no job runs"),
+        (["reallocate", "-k", "1", "--job", "9"], "--job 9: no such job"),
+        (["stop", "--job", "9"], "--job 9: no such job"),
+        (["start", "--blue", "x"], "--blue x: no such switch"),
+    ):
+        said = bluetree(words[0], *words[1:], exit_code=2)["stderr"]
+        assert text in said
+        assert said.count("\n") == 1
+    assert bluetree("up", tree, exit_code=2)["stderr"].count("a testbed is up in") == 1
