@@ -35,6 +35,7 @@ from softswitch.parameters import Parameters
 from softswitch.queued import MAX_PASSES, Departure, QueuedPacket, dequeue, enqueue
 from softswitch.replication import ReplicationEngine
 from softswitch.state import State
+from softswitch.succession import succeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,28 @@ class Device(ReplicationEngine, Parameters):
         state.on_digest = self._digest_sink
         state.time = self.clock
         self._pipeline = _Pipeline(compiled, state, TableControl(state))
+
+    def stage_pipeline(self, json_bytes: bytes) -> "Device":
+        """A device with another pipeline, to be written to and then put in force by `succeed`.
+
+        It has this one's groups and sessions. InvalidPipeline or UnsupportedConstruct.
+        """
+        staged = Device(self.device_id, self.cpu_port, self.queues, self.clock)
+        staged._groups, staged._sessions = self._groups, self._sessions
+        staged.load_pipeline(json_bytes)
+        return staged
+
+    def succeed(self, staged: "Device") -> None:
+        """Run the pipeline of `staged` from the next packet on.
+
+        Counters, meters, registers and the ages of entries go on where both programs declare them
+        alike; of packets in between none is lost or counted twice.
+        """
+        state = staged._now.state
+        state.on_digest = self._digest_sink
+        if self._pipeline is not None:
+            succeed(state, self._pipeline.state)
+        self._pipeline = staged._pipeline
 
     # --- tables ---------------------------------------------------------------------------------
 

@@ -145,14 +145,21 @@ class Configuration:
         self._pipeline = Pipeline(info, Digests(info, time.monotonic_ns))
 
     def _reconcile(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """Commit `config` and write again what is held; before a first push just commit it."""
+        """Commit `config` with all that is held, in one step; before a first push just commit it.
+
+        Packets see the old program or the new one with its entries, never one without.
+        """
         if self._pipeline is None:
             self._commit(config)
             return
         kept, info = self._verify(config)
         updates = reconcile.held(self._device, self._pipeline)
-        trial = Device(self._device.device_id, self._device.cpu_port, self._device.queues)
-        trial.load_pipeline(kept.p4_device_config)
-        reconcile.take_over(trial, Pipeline(info, Digests(info, time.monotonic_ns)), updates)
-        self._commit(config)
-        reconcile.take_over(self._device, self.running(), updates)
+        staged = self._device.stage_pipeline(kept.p4_device_config)
+        digests = Digests(info, time.monotonic_ns)
+        pipeline = Pipeline(info, digests)
+        reconcile.take_over(staged, pipeline, updates)
+        digests.succeed(self._pipeline.digests)
+        self._device.succeed(staged)
+        self._saved = None
+        self._committed = kept
+        self._pipeline = pipeline

@@ -1,8 +1,9 @@
 """RECONCILE_AND_COMMIT: another program, with what the controller wrote to the one before.
 
-All of it is tried on a device that nobody uses first: a push that cannot take everything over is
-refused, and nothing has changed. simple_switch_grpc does not take over counters and meters, and
-refuses programs that have any.
+All of it is written to a device that nobody uses, which then takes the place of the one in use, in
+one step: packets see no empty table, and a push that cannot take everything over is refused with
+nothing changed. Counters, meters, registers and ages are not copied but go on (`Device.succeed`).
+simple_switch_grpc does not take over counters and meters, and refuses programs that have any.
 """
 
 from __future__ import annotations
