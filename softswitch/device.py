@@ -18,8 +18,6 @@ from softswitch.entries import (
     Digest,
     Match,
     MeterConfig,
-    ProfileGroup,
-    ProfileMember,
     TableEntry,
 )
 from softswitch.errors import (
@@ -32,6 +30,7 @@ from softswitch.ir import Program
 from softswitch.loader import load_program
 from softswitch.meters import MeterArray
 from softswitch.parameters import Parameters
+from softswitch.profile_control import ProfileControl
 from softswitch.queued import MAX_PASSES, Departure, QueuedPacket, dequeue, enqueue
 from softswitch.replication import ReplicationEngine
 from softswitch.state import State
@@ -53,7 +52,7 @@ def compile_json(json_bytes: bytes) -> Compiled:
     return known if known is not None else compile_program(load_program(json_bytes))
 
 
-class Device(ReplicationEngine, Parameters):
+class Device(ReplicationEngine, Parameters, ProfileControl):
     """A device; all errors are subclasses of `softswitch.errors.SoftswitchError`.
 
     `cpu_port`: the port of packet-ins and packet-outs. `queues`: priority queues a port; a
@@ -77,6 +76,7 @@ class Device(ReplicationEngine, Parameters):
         self.on_idle: Callable[[tuple[TableEntry, ...]], None] | None = None
         """Called by `age` with the entries that it found idle, if there are any."""
         self._digest_sink: Callable[[Digest], None] | None = None
+        self._live_ports: frozenset[int] | None = None
         self._pipeline: _Pipeline | None = None
 
     # --- pipeline -------------------------------------------------------------------------------
@@ -90,6 +90,10 @@ class Device(ReplicationEngine, Parameters):
     @property
     def _state(self) -> State:
         return self._now.state
+
+    @property
+    def _tables(self) -> TableControl:
+        return self._now.tables
 
     @property
     def program(self) -> Program:
@@ -130,6 +134,8 @@ class Device(ReplicationEngine, Parameters):
         state = State(compiled.program, self._groups, self._sessions, self.queues)
         state.on_digest = self._digest_sink
         state.time = self.clock
+        for profile in state.profiles.values():
+            profile.set_live_ports(self._live_ports)
         self._pipeline = _Pipeline(compiled, state, TableControl(state))
 
     def stage_pipeline(self, json_bytes: bytes) -> "Device":
@@ -139,6 +145,7 @@ class Device(ReplicationEngine, Parameters):
         """
         staged = Device(self.device_id, self.cpu_port, self.queues, self.clock)
         staged._groups, staged._sessions = self._groups, self._sessions
+        staged._live_ports = self._live_ports
         staged.load_pipeline(json_bytes)
         return staged
 
@@ -215,46 +222,16 @@ class Device(ReplicationEngine, Parameters):
         """Configure an entry's direct meter."""
         self._now.tables.set_meter(table, matches, priority, config)
 
-    # --- action profiles ------------------------------------------------------------------------
-    # `program.profiles` lists them, `program.tables[name].profile` tells a table's; whether a
-    # profile selects among groups tells `program.profiles[name].selector`.
+    def set_live_ports(self, ports: frozenset[int] | None) -> None:
+        """Tell which ports work; None, as at the start: all do.
 
-    def insert_member(self, member: ProfileMember) -> None:
-        """AlreadyExists, ResourceExhausted, InvalidArgument, NotFound (no such profile)."""
-        self._now.tables.check_member(member)
-        self._now.tables.profile(member.profile).insert_member(member.member, member.action)
-
-    def modify_member(self, member: ProfileMember) -> None:
-        """NotFound, InvalidArgument. All entries and groups with the member change at once."""
-        self._now.tables.check_member(member)
-        self._now.tables.profile(member.profile).modify_member(member.member, member.action)
-
-    def delete_member(self, profile: str, member: int) -> None:
-        """NotFound; FailedPrecondition while a group or an entry has it."""
-        self._now.tables.profile(profile).delete_member(member)
-
-    def read_members(self, profile: str) -> tuple[ProfileMember, ...]:
-        """All members, oldest first; those of one-shot sets have no id and are not among them."""
-        return self._now.tables.profile(profile).members()
-
-    def insert_group(self, group: ProfileGroup) -> None:
-        """AlreadyExists, InvalidArgument, NotFound (a member), ResourceExhausted (`max_size`).
-
-        A group may be empty; entries that refer to an empty group hit and do nothing.
+        Members of groups and one-shot sets that watch another port are not chosen until it lives
+        again. A write: see the rule for threads.
         """
-        self._now.tables.profile(group.profile).insert_group(group)
-
-    def modify_group(self, group: ProfileGroup) -> None:
-        """Replace the members of a group in one step; errors as `insert_group`, and NotFound."""
-        self._now.tables.profile(group.profile).modify_group(group)
-
-    def delete_group(self, profile: str, group: int) -> None:
-        """NotFound; FailedPrecondition while an entry has it. Its members stay."""
-        self._now.tables.profile(profile).delete_group(group)
-
-    def read_groups(self, profile: str) -> tuple[ProfileGroup, ...]:
-        """All groups, oldest first."""
-        return self._now.tables.profile(profile).groups()
+        self._live_ports = ports
+        if self._pipeline is not None:
+            for profile in self._pipeline.state.profiles.values():
+                profile.set_live_ports(ports)
 
     # --- idle timeouts --------------------------------------------------------------------------
 

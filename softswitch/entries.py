@@ -78,7 +78,8 @@ class GroupRef:
 class WeightedAction:
     """One action of a one-shot set: it takes `weight` of the shares of the hash.
 
-    `watch_port` is kept for the reader; the switch does not watch ports.
+    While the port `watch_port` (a number in bytes; empty: none) does not live, it takes none: see
+    `Device.set_live_ports`.
     """
 
     action: ActionCall

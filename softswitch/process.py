@@ -52,6 +52,7 @@ def run(options: Options) -> None:
         capture_dir=options.capture_dir,
         dump=options.dump,
         queues=_queues(options),
+        on_live_ports=lambda ports: server.call_soon(lambda: device.set_live_ports(ports)),
     )
     wanted = WantedPorts(options.ports, options.ports_file)
     _heed_signals(options, plane, wanted)

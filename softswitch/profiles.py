@@ -82,7 +82,9 @@ class Profile:
         self._single: dict[int, Choice] = {}
         self._groups: dict[int, ProfileGroup] = {}
         self._choices: dict[int, Choice] = {}
-        self._one_shots = 0
+        # of each one-shot set its shares: handle, member, the port that it watches
+        self._one_shots: dict[Choice, list[tuple[int, Member, bytes]]] = {}
+        self._live: frozenset[int] | None = None
 
     @property
     def _what(self) -> str:
@@ -194,18 +196,45 @@ class Profile:
     def _fill(self, group: ProfileGroup) -> None:
         old = {m.member for m in self._groups[group.group].members}
         self._groups[group.group] = group
-        shares: list[tuple[int, Member]] = []
         weights = {m.member: m.weight for m in group.members}
         for number in sorted(old | weights.keys()):
             member, weight = self._members[number], weights.get(number, 0)
             while len(member.handles) < weight:
                 member.handles.append(self._handles.take())
-            shares += [(handle, member) for handle in member.handles[:weight]]
             member.uses += (number in weights) - (number in old)
-        shares.sort(key=lambda share: share[0])
-        self._choices[group.group].members = tuple(member for _, member in shares)
+        self._share(group)
         for number in sorted(old | weights.keys()):
             self._purge(number)
+
+    def _share(self, group: ProfileGroup) -> None:
+        """Let a group's hash choose among its members whose ports live, in order of handles."""
+        shares = [
+            (handle, self._members[entry.member])
+            for entry in group.members
+            if self._lives(entry.watch_port)
+            for handle in self._members[entry.member].handles[: entry.weight]
+        ]
+        shares.sort(key=lambda share: share[0])
+        self._choices[group.group].members = tuple(member for _, member in shares)
+
+    def _share_one_shot(self, choice: Choice) -> None:
+        shares = [(h, m) for h, m, port in self._one_shots[choice] if self._lives(port)]
+        shares.sort(key=lambda share: share[0])
+        choice.members = tuple(member for _, member in shares)
+
+    def _lives(self, watched: bytes) -> bool:
+        return not watched or self._live is None or int.from_bytes(watched) in self._live
+
+    def set_live_ports(self, ports: frozenset[int] | None) -> None:
+        """Take members that watch other ports out of what hashes choose; None: all ports live.
+
+        They stay in their groups, and come back with their ports (P4Runtime, section 9.2.3).
+        """
+        self._live = ports
+        for group in self._groups.values():
+            self._share(group)
+        for choice in self._one_shots:
+            self._share_one_shot(choice)
 
     def _purge(self, number: int) -> None:
         member = self._members[number]
@@ -252,22 +281,20 @@ class Profile:
         """One more entry refers to `choice`."""
         choice.uses += 1
         if isinstance(choice.action, OneShot) and choice.uses == 1:
-            self._one_shots += 1
-            shares: list[tuple[int, Member]] = []
+            shares: list[tuple[int, Member, bytes]] = []
             for part in choice.action.actions:
                 for _ in range(part.weight):
                     handle = self._handles.take()
-                    shares.append((handle, Member(part.action, handle)))
-            shares.sort(key=lambda share: share[0])
-            choice.members = tuple(member for _, member in shares)
+                    shares.append((handle, Member(part.action, handle), part.watch_port))
+            self._one_shots[choice] = shares
+            self._share_one_shot(choice)
 
     def release(self, choice: Choice) -> None:
         """One entry less refers to `choice`."""
         choice.uses -= 1
         if isinstance(choice.action, OneShot) and not choice.uses:
-            self._one_shots -= 1
-            for member in choice.members:
-                self._handles.give_back(member.handles[0])
+            for handle, _, _ in self._one_shots.pop(choice):
+                self._handles.give_back(handle)
 
 
 __all__ = ["Choice", "GroupMember", "Member", "Profile"]

@@ -56,7 +56,7 @@ class RemoteControl:
         """All ports, by number."""
         return self._plane.call(
             lambda: [
-                PortState(port.number, port.interface.name, port.is_up())
+                PortState(port.number, port.interface.name, port.look())
                 for port in self._plane.ports()
             ]
         )

@@ -193,6 +193,10 @@ class ServerThread:
         """See `P4RuntimeServer.packet_in`."""
         self._server.packet_in(device_id, packet)
 
+    def call_soon(self, what: Callable[[], None]) -> None:
+        """Have `what` called in the thread, the only one that writes to devices; from any."""
+        self._loop.call_soon_threadsafe(what)
+
     def device_config(self, device_id: int) -> bytes | None:
         """See `P4RuntimeServer.device_config`."""
         return self._server.device_config(device_id)

@@ -7,19 +7,16 @@ packet-ins. Ports may be added and removed while it runs.
 from __future__ import annotations
 
 import logging
-import os
 import select
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
 
 from softswitch.device import Device
-from softswitch.errors import SoftswitchError
 from softswitch.ir import Program
 from softswitch.ports.errors import PortError
+from softswitch.ports.link_events import LinkEvents
+from softswitch.ports.mailbox import Answer, Mailbox
 from softswitch.ports.naming import PortName
 from softswitch.ports.port import Port
 from softswitch.ports.queueing import QueueBank, QueueSetting
@@ -36,12 +33,6 @@ SWEEP_S = 0.25
 """How often idle entries are looked for, if the program has tables that support it."""
 
 
-ANSWER_S = 10.0
-"""How long another thread waits for the loop to answer."""
-
-Answer = TypeVar("Answer")
-
-
 class DataPlane:
     """The ports of one device.
 
@@ -52,6 +43,8 @@ class DataPlane:
         capture_dir: where every port records what comes and goes, if given.
         dump: how many bytes of every packet to log.
         queues: rates and depths of queues; the device tells how many a port has.
+        on_live_ports: told which ports work (up, with a carrier), at every change; the CPU port is
+            one of them.
     """
 
     def __init__(
@@ -63,6 +56,7 @@ class DataPlane:
         capture_dir: Path | None = None,
         dump: int = 0,
         queues: Iterable[QueueSetting] = (),
+        on_live_ports: Callable[[frozenset[int]], None] | None = None,
     ) -> None:
         self._device = device
         self._packet_in = packet_in
@@ -70,17 +64,19 @@ class DataPlane:
         self._capture_dir = capture_dir
         self._dump = dump
         self._poll = select.epoll()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._poll.register(self._wake, select.EPOLLIN)
+        self._mailbox = Mailbox()
+        self._poll.register(self._mailbox.fileno(), select.EPOLLIN)
         self._ports: dict[int, Port] = {}
         self._by_descriptor: dict[int, Port] = {}
-        self._asked: deque[Callable[[], None]] = deque()
         self._ended = False
         self._program: Program | None = None
         self._has_ages = False
         self._packets = 0
         self._elsewhere: set[int] = set()
         self._queues = QueueBank(device.queues, queues)
+        self._on_live_ports = on_live_ports
+        self._links = LinkEvents()
+        self._poll.register(self._links.fileno(), select.EPOLLIN)
         self._touched: dict[int, Port] = {}
 
     # Ports
@@ -94,9 +90,12 @@ class DataPlane:
         for port in list(self._ports.values()):
             if port.name not in wanted or not port.is_there():
                 self.remove(port.number)
-        for name in wanted:
-            if name.port not in self._ports:
-                self.add(name)
+        try:
+            for name in wanted:
+                if name.port not in self._ports:
+                    self.add(name)
+        finally:
+            self._tell_live_ports()
 
     def add(self, name: PortName) -> None:
         """Attach an interface as a port; raises PortError."""
@@ -160,27 +159,11 @@ class DataPlane:
 
     def ask(self, what: Callable[[], None]) -> None:
         """Have `what` called by the loop between two frames; from any thread or signal handler."""
-        self._asked.append(what)
-        os.eventfd_write(self._wake, 1)
+        self._mailbox.ask(what)
 
     def call(self, what: Callable[[], Answer]) -> Answer:
-        """Have `what` called by the loop, and return what it returns; from any other thread.
-
-        Raises what it raises of the switch's errors, and PortError if the loop does not answer.
-        """
-        answer: Future[Answer] = Future()
-
-        def run() -> None:
-            try:
-                answer.set_result(what())
-            except SoftswitchError as error:
-                answer.set_exception(error)
-
-        self.ask(run)
-        try:
-            return answer.result(ANSWER_S)
-        except TimeoutError as error:
-            raise PortError(f"the switch did not answer in {ANSWER_S:g} s") from error
+        """Have it called, and return what it returns; see `Mailbox.call`."""
+        return self._mailbox.call(what)
 
     def packet_out(self, packet: bytes) -> None:
         """Let a packet enter by the CPU port, controller header first; from any thread."""
@@ -200,8 +183,10 @@ class DataPlane:
             ready = self._wait(pause)
             for descriptor, events in ready:
                 port = self._by_descriptor.get(descriptor)
-                if descriptor == self._wake:
-                    self._answer()
+                if descriptor == self._mailbox.fileno():
+                    self._mailbox.empty()
+                elif descriptor == self._links.fileno():
+                    self._on_links()
                 elif port is not None:
                     if events & (select.EPOLLERR | select.EPOLLHUP):
                         self._look_after(port)
@@ -230,8 +215,9 @@ class DataPlane:
         """Detach all ports."""
         for number in list(self._ports):
             self.remove(number)
+        self._links.close()
         self._poll.close()
-        os.close(self._wake)
+        self._mailbox.close()
 
     def _end(self) -> None:
         self._ended = True
@@ -246,11 +232,6 @@ class DataPlane:
             self._has_ages = any(table.supports_timeout for table in program.tables.values())
         return self._has_ages
 
-    def _answer(self) -> None:
-        os.eventfd_read(self._wake)
-        while self._asked:
-            self._asked.popleft()()
-
     def _report(self) -> None:
         for port in self._ports.values():
             port.tell_losses()
@@ -260,9 +241,37 @@ class DataPlane:
         port = self._ports.get(number)
         return "" if port is None else f" ({port.interface.name})"
 
+    def _on_links(self) -> None:
+        """Note which interfaces went up or down."""
+        changes, lost = self._links.read()
+        for port in self._ports.values():
+            before = port.works
+            port.works = changes.get(port.interface.index, before)
+            if lost:
+                port.look()
+            if port.works != before:
+                LOG.log(
+                    logging.INFO if port.works else logging.WARNING,
+                    "Port %d: interface %s went %s",
+                    port.number,
+                    port.interface.name,
+                    "up" if port.works else "down",
+                )
+        self._tell_live_ports()
+
+    def _tell_live_ports(self) -> None:
+        if self._on_live_ports is not None:
+            live = {port.number for port in self._ports.values() if port.works}
+            if self._device.cpu_port is not None:
+                live.add(self._device.cpu_port)
+            self._on_live_ports(frozenset(live))
+
     def _look_after(self, port: Port) -> None:
-        """Note why the kernel woke the loop for a port: its interface went down, or away."""
-        trouble = port.trouble()
+        """Clear the error that the kernel woke the loop with; a port may have lost its interface.
+
+        That an interface went down comes with it too, but `_on_links` hears of both ways.
+        """
+        port.trouble()
         if not port.is_there():
             LOG.error(
                 "Port %d: interface %s is gone; when it is back, SIGHUP attaches it again",
@@ -270,8 +279,7 @@ class DataPlane:
                 port.interface.name,
             )
             self.remove(port.number)
-        elif trouble is not None:
-            LOG.warning("Port %d: interface %s went down", port.number, port.interface.name)
+            self._tell_live_ports()
 
     def _carry(self, source: Port) -> None:
         """Take the frames of one port through the device, and send what comes of them."""

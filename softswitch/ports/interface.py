@@ -41,13 +41,15 @@ _ETHTOOL_GTXCSUM = 0x16
 _ETHTOOL_SET_OFFLOADS = (0x15, 0x17, 0x19, 0x1F, 0x24, 0x2C)
 """ETHTOOL_SRXCSUM, STXCSUM, SSG, STSO, SGSO, SGRO."""
 
-_IFF_UP = 1
+IFF_UP = 1
+IFF_RUNNING = 0x40
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
     """An interface as it was when looked at; `mtu` in bytes, without the Ethernet header.
 
+    `is_up`: somebody set it up. `works`: it has a carrier besides, so that frames leave.
     `offloads_checksums`: the kernel leaves transport checksums of frames from here to hardware.
     On a veth pair that is the peer's business too, and no hardware is there to do it.
     """
@@ -57,6 +59,7 @@ class Interface:
     mtu: int
     is_up: bool
     offloads_checksums: bool
+    works: bool
 
     @classmethod
     def look_at(cls, name: str) -> Interface:
@@ -72,7 +75,8 @@ class Interface:
                 f"there is no interface {name}: make it first, as with `ip link add {name} "
                 f"type veth peer name ...` ({error})"
             ) from error
-        return cls(name, index, mtu, bool(flags & _IFF_UP), offloads)
+        works = flags & (IFF_UP | IFF_RUNNING) == IFF_UP | IFF_RUNNING
+        return cls(name, index, mtu, bool(flags & IFF_UP), offloads, works)
 
 
 def _ask(sock: socket.socket, what: int, name: str) -> bytes:

@@ -38,6 +38,8 @@ class Port:
         except PortError:
             self._socket.close()
             raise
+        self.works = self.interface.works
+        """Whether the interface is up and has a carrier, as far as anybody has heard."""
         self.outbox: list[bytes] = []
         self._told: dict[str, int] = {}
         self._ring_full = 0
@@ -74,12 +76,13 @@ class Port:
         except OSError:
             return False
 
-    def is_up(self) -> bool:
-        """Say whether the interface is there and up now."""
+    def look(self) -> bool:
+        """Ask the kernel whether the interface is there and works; return and note it."""
         try:
-            return self.is_there() and Interface.look_at(self.interface.name).is_up
+            self.works = self.is_there() and Interface.look_at(self.interface.name).works
         except PortError:
-            return False
+            self.works = False
+        return self.works
 
     def tell_losses(self) -> None:
         """Log what was dropped since the last call, and once that checksums are completed here."""

@@ -24,7 +24,7 @@ class Links:
     def __init__(self, ports: Sequence[int]) -> None:
         token = secrets.token_hex(3)
         self.switch_end = {port: f"bt{token}s{port}" for port in ports}
-        self._host_end = {port: f"bt{token}h{port}" for port in ports}
+        self.host_end = {port: f"bt{token}h{port}" for port in ports}
         self._sockets: dict[int, socket.socket] = {}
         self._poll = select.poll()
         self._port_of: dict[int, int] = {}
@@ -56,11 +56,11 @@ class Links:
         for sock in self._sockets.values():
             sock.close()
         self._sockets.clear()
-        for name in self._host_end.values():
+        for name in self.host_end.values():
             delete_pair(name)
 
     def _create(self, port: int) -> None:
-        here, there = self._host_end[port], self.switch_end[port]
+        here, there = self.host_end[port], self.switch_end[port]
         create_pair(here, there)
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         self._sockets[port] = sock

@@ -239,3 +239,59 @@ def test_the_clock_of_the_device_dates_writes() -> None:
     device.insert_entry(aged(1, 10**9))
     assert device.age(5 * SECOND + SECOND // 2) == ()
     assert device.age(6 * SECOND) == (aged(1, 10**9),)
+
+
+def test_members_that_watch_a_dead_port_are_not_chosen(device: Device) -> None:
+    add_ways(device, 3)
+    watching = tuple(GroupMember(n, 1, bytes([n])) for n in (1, 2))
+    device.insert_group(ProfileGroup(WAYS, 1, (*watching, GroupMember(3))))
+    device.insert_entry(balanced(1, GroupRef(1)))
+    flows = range(64)
+
+    def chosen() -> set[int]:
+        return {p for flow in flows for p in port(device, flow=flow)}
+
+    assert chosen() == {1, 2, 3}
+    device.set_live_ports(frozenset({2}))
+    assert chosen() == {2, 3}
+    # a group written while ports are dead
+    device.modify_group(ProfileGroup(WAYS, 1, watching))
+    assert chosen() == {2}
+    device.set_live_ports(frozenset())
+    assert chosen() == set()
+    # the group is as it was written
+    assert device.read_groups(WAYS) == (ProfileGroup(WAYS, 1, watching),)
+    # another pipeline, the same ports
+    device.succeed(staged(device, watching))
+    assert chosen() == set()
+    device.set_live_ports(None)
+    assert chosen() == {1, 2}
+
+
+def staged(device: Device, watching: tuple[GroupMember, ...]) -> Device:
+    found = device.stage_pipeline((PROGRAMS / "profiles.json").read_bytes())
+    add_ways(found, 2)
+    found.insert_group(ProfileGroup(WAYS, 1, watching))
+    found.insert_entry(balanced(1, GroupRef(1)))
+    return found
+
+
+def test_actions_of_a_set_watch_ports_too(device: Device) -> None:
+    ways = tuple(
+        WeightedAction(ActionCall(TO_PORT, (n, n)), 2, bytes([n]) if n < 3 else b"")
+        for n in (1, 2, 3)
+    )
+    device.set_live_ports(frozenset({1}))
+    device.insert_entry(balanced(1, OneShot(ways)))
+
+    def chosen() -> set[int]:
+        return {p for flow in range(64) for p in port(device, flow=flow)}
+
+    assert chosen() == {1, 3}
+    device.set_live_ports(frozenset({1, 2}))
+    assert chosen() == {1, 2, 3}
+    device.set_live_ports(frozenset())
+    device.delete_entry(BALANCED, (ExactMatch(1),))
+    # all handles are free again, also of those that were not chosen
+    device.insert_entry(balanced(1, OneShot(ways)))
+    assert chosen() == {3}
