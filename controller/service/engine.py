@@ -19,7 +19,7 @@ import asyncio
 import json
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from controller.compile import compile_programs
@@ -74,12 +74,6 @@ class Engine:
         self._hosts = hosts
         self._planner = Planner(network, store)
         self._lock = asyncio.Lock()
-        self._baselines: dict[int, ledger.Baseline] = {}
-
-    @property
-    def baselines(self) -> dict[int, ledger.Baseline]:
-        """Where each job's measurement begins."""
-        return self._baselines
 
     def jobs(self) -> tuple[Job, ...]:
         """All jobs, those that are over included."""
@@ -130,7 +124,7 @@ class Engine:
                 self._store.remove(job.id)
                 raise
             self._store.begin(job.id)
-            self._baselines[job.id] = ledger.Baseline(job.current.epoch, 0, {})
+            self._store.set_fact(_quiet(job.id), "{}")
         answered = await self._first_answer(job.id, job.current.epoch)
         return self._changed(job.id, choice, began, installed, answered, written)
 
@@ -140,7 +134,10 @@ class Engine:
         async with self._lock:
             job = self._running(number)
             choice = self._planner.choose(job, wish)
-            allocation = self._planner.allocation(choice)
+            allocation = replace(
+                self._planner.allocation(choice, job.current),
+                baseline=tuple(json.loads(self._store.fact(_quiet(job.id)) or "{}").items()),
+            )
             self._store.propose(job.id, allocation)
             try:
                 written = await self.board.change(self.programs())
@@ -199,8 +196,6 @@ class Engine:
                         await self._move(job)
                     case Phase.STOPPING:
                         await self._end(job, Phase.FINISHED, "stopped")
-                    case Phase.RUNNING:
-                        await self._measure_from_now(job)
 
     async def watch(self) -> None:
         """For ever: notice jobs that have finished, failed or drained."""
@@ -256,18 +251,9 @@ class Engine:
     async def _settle(self, job: Job) -> Written:
         self._store.settle(job.id)
         removed = await self.board.remove(self.programs())
-        await self._measure_from_now(job)
+        quiet = ledger.quiet_counts(await self.board.link_counts(), job)
+        self._store.set_fact(_quiet(job.id), json.dumps(quiet))
         return removed
-
-    async def _measure_from_now(self, job: Job) -> None:
-        if len(job.allocations) == 1:
-            self._baselines[job.id] = ledger.Baseline(job.current.epoch, 0, {})
-            return
-        before = completed(await self.progress(job.id))
-        counts = await self.board.link_counts()
-        after = completed(await self.progress(job.id))
-        messages = {name: by[job.id].first for name, by in counts.items() if job.id in by}
-        self._baselines[job.id] = ledger.Baseline(job.current.epoch, (before + after) / 2, messages)
 
     async def _first_answer(self, number: int, epoch: int) -> int | None:
         deadline = time.monotonic() + FIRST_CHUNK_S
@@ -314,9 +300,9 @@ class Engine:
             "correct": not progress.mismatches,
             "retransmissions": progress.resent,
             "links": {
-                name: [counts[name][job.id].first, expected[v]]
+                name: [ledger.total_count(counts, name, job.id).first, expected[v]]
                 for v, name in enumerate(names)
-                if job.id in counts.get(name, {})
+                if name in counts
             },
         }
         await asyncio.to_thread(self._hosts.detach, job.id)
@@ -325,7 +311,6 @@ class Engine:
 
     def _over(self, number: int, phase: Phase, why: str, **result: object) -> None:
         self._store.set_phase(number, phase, json.dumps({"detail": why, **result}))
-        self._baselines.pop(number, None)
         _LOG.info("job %d: %s %s", number, phase, why)
 
     async def _take_out(self, number: int) -> None:
@@ -381,3 +366,8 @@ class Engine:
                 f"job {number}: is {job.phase}; wait until it runs, or look at status"
             )
         return job
+
+
+def _quiet(job: int) -> str:
+    """The name of the fact from where a job's next allocation will be counted."""
+    return f"quiet counts of job {job}"

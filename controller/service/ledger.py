@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from controller.compile import JobPlan
 from controller.measurement import LinkCount
@@ -13,17 +14,11 @@ from controller.service.admission import job_tree
 from controller.service.store import Allocation, Job, Role
 from topologies.network import Network
 
-Counts = Mapping[str, Mapping[int, LinkCount]]
-"""Messages to its parent, by switch and job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """Where the measurement of a job's allocation begins."""
-
-    epoch: int
-    completed: float
-    messages: Mapping[str, int]
+Part: TypeAlias = tuple[int, int]
+"""A job, and a phase of it: the low bit of the epoch. Epochs of a job alternate in it, so that two
+which follow each other are counted apart."""
+Counts: TypeAlias = Mapping[str, Mapping[Part, LinkCount]]
+"""Messages to its parent, by switch and part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +26,7 @@ class LinkLine:
     """One link, over all running jobs.
 
     Attributes:
-        predicted, measured: messages a chunk; measured since each job's last change.
+        predicted, measured: messages a chunk under the newest allocation of each job.
         messages, resent: since the jobs began.
         expected: what `messages` should be for the chunks that are complete.
     """
@@ -93,12 +88,23 @@ def expected_messages(network: Network, job: Job, completed: float) -> list[floa
     return total
 
 
+def total_count(counts: Counts, switch: str, job: int) -> LinkCount:
+    """What a switch has sent of a job in its whole life."""
+    parts = counts.get(switch, {})
+    return sum((parts[job, phase] for phase in (0, 1) if (job, phase) in parts), LinkCount())
+
+
+def quiet_counts(counts: Counts, job: Job) -> dict[str, int]:
+    """What switches have sent in the phase that the job is not in now.
+
+    Once the epoch before the current one has drained, the next epoch counts from here.
+    """
+    quiet = (job.id, 1 - job.current.epoch % 2)
+    return {name: parts[quiet].first for name, parts in counts.items() if quiet in parts}
+
+
 def links(
-    network: Network,
-    jobs: Sequence[Job],
-    counts: Counts,
-    completed: Mapping[int, float],
-    baselines: Mapping[int, Baseline],
+    network: Network, jobs: Sequence[Job], counts: Counts, completed: Mapping[int, float]
 ) -> tuple[LinkLine, ...]:
     """Every link of the tree, over the jobs that are not over."""
     overlay = network.topology.overlay
@@ -112,11 +118,7 @@ def links(
             expected[v] += total
     lines = []
     for v, name in enumerate(overlay.names):
-        carried = counts.get(name, {})
-        measured = sum(
-            _per_chunk(baselines.get(job.id), name, carried.get(job.id), completed.get(job.id))
-            for job in running
-        )
+        carried = sum((total_count(counts, name, job.id) for job in running), LinkCount())
         parent = overlay.tree.parent[v]
         lines.append(
             LinkLine(
@@ -125,13 +127,21 @@ def links(
                 rate=overlay.tree.rate[v],
                 blue=any(name in job.current.blue for job in running),
                 predicted=predicted[v],
-                measured=measured,
-                messages=sum(carried[job.id].first for job in running if job.id in carried),
+                measured=sum(
+                    _per_chunk(job.current, counts.get(name, {}).get(_part(job)), name, done)
+                    for job in running
+                    if (done := completed.get(job.id)) is not None
+                ),
+                messages=carried.first,
                 expected=expected[v],
-                resent=sum(carried[job.id].resent for job in running if job.id in carried),
+                resent=carried.resent,
             )
         )
     return tuple(lines)
+
+
+def _part(job: Job) -> Part:
+    return (job.id, job.current.epoch % 2)
 
 
 def _tree(network: Network, job: Job) -> Tree:
@@ -139,11 +149,10 @@ def _tree(network: Network, job: Job) -> Tree:
 
 
 def _per_chunk(
-    baseline: Baseline | None, name: str, count: LinkCount | None, completed: float | None
+    allocation: Allocation, count: LinkCount | None, name: str, completed: float
 ) -> float:
-    if baseline is None or count is None or completed is None:
+    """Messages a chunk over a link since an allocation took force."""
+    chunks = completed - allocation.first_chunk
+    if count is None or chunks <= 0:
         return 0.0
-    chunks = completed - baseline.completed
-    if chunks <= 0:
-        return 0.0
-    return (count.first - baseline.messages.get(name, 0)) / chunks
+    return max(0, count.first - dict(allocation.baseline).get(name, 0)) / chunks

@@ -90,11 +90,18 @@ class Planner:
         tree = admission.job_tree(topology, members, self.network)
         return admission.choose(topology, tree, others, wish)
 
-    def allocation(self, choice: Choice) -> Allocation:
-        """A choice as a new allocation, with an epoch of its own."""
+    def allocation(self, choice: Choice, after: Allocation | None = None) -> Allocation:
+        """A choice as a new allocation, with an epoch of its own.
+
+        It differs in its low bit from that of the allocation `after` which it comes: the switches
+        count the two apart.
+        """
         names = self.network.topology.overlay.names
+        epoch = self._store.next_number("epoch")
+        if after is not None and epoch % 2 == after.epoch % 2:
+            epoch = self._store.next_number("epoch")
         return Allocation(
-            epoch=self._store.next_number("epoch"),
+            epoch=epoch,
             strategy=choice.strategy,
             budget=choice.budget,
             blue=tuple(sorted(names[v] for v in choice.blue)),

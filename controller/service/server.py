@@ -184,7 +184,7 @@ class Servicer:
             for job, progress in before.items()
             if job in after
         }
-        return after, ledger.links(engine.network, jobs, counts, done, engine.baselines)
+        return after, ledger.links(engine.network, jobs, counts, done)
 
     async def _progress(self, jobs: list[Job]) -> dict[int, JobProgress]:
         found = {}

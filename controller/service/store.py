@@ -38,7 +38,8 @@ CREATE TABLE IF NOT EXISTS allocations (
     budget INTEGER,
     blue TEXT NOT NULL,
     first_chunk INTEGER NOT NULL,
-    role TEXT NOT NULL
+    role TEXT NOT NULL,
+    baseline TEXT NOT NULL DEFAULT '{}'
 ) STRICT;
 """
 _BUSY_S = 5.0
@@ -84,7 +85,12 @@ class Role(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Blue switches of a job, from a chunk on. `blue` are names, sorted."""
+    """Blue switches of a job, from a chunk on.
+
+    Attributes:
+        blue: their names, sorted.
+        baseline: by switch, what its counter of this phase stood at before.
+    """
 
     epoch: int
     strategy: str
@@ -92,6 +98,7 @@ class Allocation:
     blue: tuple[str, ...]
     first_chunk: int
     role: Role
+    baseline: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +200,19 @@ class Store:
     def jobs(self) -> tuple[Job, ...]:
         """All jobs by number, those that are over included."""
         allocations: dict[int, list[Allocation]] = {}
-        for job, epoch, strategy, budget, blue, first_chunk, role in self._database.execute(
-            "SELECT job, epoch, strategy, budget, blue, first_chunk, role FROM allocations "
-            "ORDER BY epoch"
+        for job, epoch, strategy, budget, blue, first_chunk, role, base in self._database.execute(
+            "SELECT job, epoch, strategy, budget, blue, first_chunk, role, baseline "
+            "FROM allocations ORDER BY epoch"
         ):
             allocations.setdefault(job, []).append(
                 Allocation(
-                    epoch, strategy, budget, tuple(json.loads(blue)), first_chunk, Role(role)
+                    epoch=epoch,
+                    strategy=strategy,
+                    budget=budget,
+                    blue=tuple(json.loads(blue)),
+                    first_chunk=first_chunk,
+                    role=Role(role),
+                    baseline=tuple(json.loads(base).items()),
                 )
             )
         rows = self._database.execute(
@@ -305,7 +318,7 @@ class Store:
 
     def _allocate(self, number: int, one: Allocation) -> None:
         self._database.execute(
-            "INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 one.epoch,
                 number,
@@ -314,5 +327,6 @@ class Store:
                 json.dumps(one.blue),
                 one.first_chunk,
                 one.role,
+                json.dumps(dict(one.baseline)),
             ),
         )

@@ -16,6 +16,7 @@ from controller.measurement import LinkCount
 from controller.p4rt import Fleet, NotPrimaryError, SwitchError, diff
 from controller.program import Op, SwitchProgram, Update
 from controller.service.errors import ChangeRefusedError
+from controller.service.ledger import Counts, Part
 from p4src.constants import Outcome
 
 _LOG = logging.getLogger(__name__)
@@ -119,19 +120,19 @@ class Switchboard:
         counted = _count(done)
         return Written(counted.inserted, counted.deleted, tuple(sorted(errors)))
 
-    async def link_counts(self) -> Mapping[str, Mapping[int, LinkCount]]:
-        """Messages to its parent by switch and job; switches that do not answer are left out."""
-        counts: dict[str, dict[int, LinkCount]] = {}
+    async def link_counts(self) -> Counts:
+        """What switches have sent to their parents; those that do not answer are left out."""
+        counts: dict[str, dict[Part, LinkCount]] = {}
 
         async def one(name: str) -> None:
-            by_job: dict[int, LinkCount] = {}
+            parts: dict[Part, LinkCount] = {}
             for entry, value in (await self._fleet.direct_counters(name, "upstream")).items():
                 match = dict(entry.match)
-                job, resent = match["job"], match["resent"]
-                if isinstance(job, int):
+                job, phase, resent = match["job"], match["phase"], match["resent"]
+                if isinstance(job, int) and isinstance(phase, int):
                     more = LinkCount(0, value.packets) if resent else LinkCount(value.packets)
-                    by_job[job] = by_job.get(job, LinkCount()) + more
-            counts[name] = by_job
+                    parts[job, phase] = parts.get((job, phase), LinkCount()) + more
+            counts[name] = parts
 
         await self._ask(one)
         return counts

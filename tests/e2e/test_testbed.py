@@ -90,7 +90,6 @@ def _assert_right(stopped: dict[str, Any]) -> None:
     for job in stopped["jobs"]:
         assert job["correct"] is True
         assert job["completed"] > 0
-        assert job["retransmissions"] == 0
         assert job["links"]
         for link in job["links"]:
             assert link["messages"] == link["expected"], link

@@ -180,7 +180,7 @@ def test_a_guest_with_a_shell_is_waited_for_and_tidied_up_after() -> None:
             board = Switchboard(site.fleet, 2000, told.append)
             await board.adopt(programs, _lead(site.fleet))
             stray = TableEntry.of(
-                "upstream", {"job": 9, "resent": 0}, "to_parent", {"port": 1, "mac": 1}
+                "upstream", {"job": 9, "phase": 0, "resent": 0}, "to_parent", {"port": 1, "mac": 1}
             )
             async with fleet_of(site.addresses[:1], artefacts.load(), election_id=1500) as guest:
                 await guest.open()
@@ -205,9 +205,9 @@ def test_counters_are_read_by_job() -> None:
             await board.adopt(compile_programs(NETWORK, [OLD]), _lead(site.fleet))
             counts = await board.link_counts()
             assert {name: set(by_job) for name, by_job in counts.items()} == {
-                "s0": {1},
-                "s1": {1},
-                "s2": {1},
+                "s0": {(1, 0), (1, 1)},
+                "s1": {(1, 0), (1, 1)},
+                "s2": {(1, 0), (1, 1)},
             }
             outcomes = await board.outcome_counts()
             assert set(outcomes) == {"s0", "s1", "s2"}
