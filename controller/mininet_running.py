@@ -137,6 +137,20 @@ class RunningMininet:
         self._wait_for_switches([at for at in self.addresses if at.name == switch], self._folder)
         self._set_queues(switch)
 
+    def check(self) -> None:
+        """Raise RunFailedError where a process is gone that nobody ended, naming it."""
+        with self._lock:
+            self._mininet.send("dead")
+            dead = self._mininet.expect("dead")
+        for log in dead:
+            what = log.stem
+            if log.parent.name == "switches":
+                names = {str(device): name for name, device in self.network.device_id.items()}
+                what = f"switch {names[log.stem]}"
+            elif log.parent.name == "hosts":
+                what = f"host {log.stem}"
+            raise RunFailedError(f"the process of {what} is gone: {tail(log)}")
+
     def _start_network(
         self,
         resources: ExitStack,

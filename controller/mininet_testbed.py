@@ -12,6 +12,7 @@ from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, window_time, worker_config
 from controller.mininet_running import START_DEADLINE_S, RunningMininet
 from controller.p4rt import connect_blocking
+from controller.peers import Milestone, Watch
 from controller.queues import QueueSettings
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, Progress
@@ -34,6 +35,8 @@ FAULTY_PATIENCE_NS = _SECOND_NS // 10
 _HOP_NS = 200_000
 """What a switch and a relay take for a frame, with as many others at work as the machine has."""
 _TRIES_WITH_FAULTS = 200
+_TRIES_WITH_FAILURE = 12
+"""Few where a switch is going to be killed."""
 _UNTOUCHED = Conditions()
 
 
@@ -98,7 +101,7 @@ class MininetTestbed:
 
     def timing(self, plans: Sequence[JobPlan]) -> Timing:
         """How patient the machines of jobs that run together are here."""
-        return self._timing(plans, self._window_time(plans))
+        return self._timing(plans, self._window_time(plans), None)
 
     def reduce(
         self,
@@ -109,11 +112,11 @@ class MininetTestbed:
         failure: FailurePoint | None = None,
         progress: Progress | None = None,
     ) -> tuple[JobOutcome, ...]:
-        """See `Testbed.reduce`; no switch is killed."""
+        """See `Testbed.reduce`."""
         destination = self.network.destination.name
         workers = [host.name for host in self.network.workers]
         window_ns = self._window_time(plans)
-        timing = self._timing(plans, window_ns)
+        timing = self._timing(plans, window_ns, failure)
         attach: list[tuple[str, Command]] = []
         for plan, tensor in zip(plans, values, strict=True):
             chunks = tensor.shape[1]
@@ -130,11 +133,28 @@ class MininetTestbed:
         self._running.hosts.tell([(name, Start(job)) for name in workers for job in jobs])
         each = CHUNK_DEADLINE_S + 2 * window_ns / _SECOND_NS
         patience = REDUCE_DEADLINE_S + total * each
-        report = progress or (lambda _: None)
-        self._running.hosts.wait(workers, destination, jobs, patience, report)
+        watch = self._watch(failure, progress)
+        self._running.hosts.wait(workers, destination, jobs, patience, watch)
         self._busy += time.monotonic_ns() - began
-        report(total)
+        if progress is not None:
+            progress(total)
         return tuple(self._outcome(job) for job in jobs)
+
+    def _watch(self, failure: FailurePoint | None, progress: Progress | None) -> Watch:
+        def tick(completed: int) -> None:
+            self._running.check()
+            if progress is not None:
+                progress(completed)
+
+        if failure is None:
+            return Watch(tick)
+        switch = failure.switch
+
+        def fail() -> None:
+            self.switches.bury(switch)
+            self._running.kill(switch)
+
+        return Watch(tick, Milestone(failure.completed, fail))
 
     def _outcome(self, job: int) -> JobOutcome:
         hosts = (self.network.destination, *self.network.workers)
@@ -144,19 +164,22 @@ class MininetTestbed:
             tuple(one for one in reports if isinstance(one, WorkerReport)),
         )
 
-    def _timing(self, plans: Sequence[JobPlan], window_ns: int) -> Timing:
+    def _timing(
+        self, plans: Sequence[JobPlan], window_ns: int, failure: FailurePoint | None
+    ) -> Timing:
         """How patient workers are.
 
         Without faults nothing is to be sent twice, however loaded the machine; with them nobody
         waits longer than the switches need for what is under way.
         """
-        if not self._links.has_faults:
+        if failure is None and not self._links.has_faults:
             patience = PATIENCE_NS + 2 * window_ns
             return Timing(patience, 2 * patience, _TRIES)
         hops = max(self.network.topology.overlay.tree.depths()) + 1
         frames = sum(plan.window for plan in plans) * len(self.network.workers) * hops
         patience = FAULTY_PATIENCE_NS + 2 * (frames * _HOP_NS + window_ns)
-        return Timing(patience, 4 * patience, _TRIES_WITH_FAULTS)
+        tries = _TRIES_WITH_FAULTS if failure is None else _TRIES_WITH_FAILURE
+        return Timing(patience, 4 * patience, tries)
 
     def _window_time(self, plans: Sequence[JobPlan]) -> int:
         """See `window_time`; 0 where links are as fast as the machine."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, wait
 from pathlib import Path
 from typing import Any
 
 from controller.errors import RunFailedError
-from traffic.commands import Answer, Command, Wait
+from traffic.commands import Answer, Command, Wait, WaitForChunks
 from traffic.commands import Progress as ProgressCommand
 from traffic.reports import DestinationProgress
 
@@ -63,7 +64,7 @@ class HostPeer(Peer):
         self._asked = 0
         self._answers: dict[int, tuple[bool, Any]] = {}
 
-    def ask(self, command: Command | Wait) -> int:
+    def ask(self, command: Command | Wait | WaitForChunks) -> int:
         """Send a command; the number of its answer."""
         self._asked += 1
         self.send(self._asked, command)
@@ -87,6 +88,30 @@ class HostPeer(Peer):
     def has(self, number: int) -> bool:
         """Whether an answer has come."""
         return number in self._answers
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """What to do once so many chunks, over all jobs, are complete."""
+
+    completed: int
+    act: Callable[[], None]
+
+    def act_if_reached(self, completed: int) -> None:
+        """Act if so many are complete."""
+        if completed >= self.completed:
+            self.act()
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What happens while hosts are waited for.
+
+    `tick` is called several times a second with the number of chunks that are complete.
+    """
+
+    tick: Callable[[int], None]
+    milestone: Milestone | None = None
 
 
 class Hosts:
@@ -126,28 +151,40 @@ class Hosts:
         destination: str,
         jobs: Sequence[int],
         seconds: float,
-        progress: Callable[[int], None],
+        watch: Watch,
     ) -> None:
         """Wait until every worker is done with every job, or has failed in it.
 
-        `progress` is told now and then how many chunks are complete. RunFailedError names the
-        workers that are not done after some time.
+        RunFailedError names the workers that are not done after some time; what `watch` calls may
+        raise its own.
         """
         with self._lock:
-            peers = [self._peers[name] for name in workers]
-            waits = [(peer, peer.ask(Wait(job))) for peer in peers for job in jobs]
+            waits = [(self._peers[name], Wait(job)) for name in workers for job in jobs]
+            numbers = [(peer, peer.ask(wait)) for peer, wait in waits]
+            above = self._peers[destination]
+            milestone = watch.milestone
+            reached: int | None = None
+            if milestone is not None:
+                reached = above.ask(WaitForChunks(tuple(jobs), milestone.completed))
             deadline = time.monotonic() + seconds
-            while waits := [(peer, number) for peer, number in waits if not peer.has(number)]:
+            while numbers := [(peer, number) for peer, number in numbers if not peer.has(number)]:
                 late = max(0.0, deadline - time.monotonic())
-                connections = {peer.connection: peer for peer, _ in waits}
+                connections = {peer.connection: peer for peer in (above, *(p for p, _ in numbers))}
                 for ready in wait(list(connections), timeout=min(late, _PROGRESS_S)):
                     if isinstance(ready, Connection):
                         connections[ready].take()
-                behind = [peer.name for peer, number in waits if not peer.has(number)]
+                if milestone is not None and reached is not None and above.has(reached):
+                    above.answer(reached)
+                    reached = None
+                    milestone.act()
+                behind = [peer.name for peer, number in numbers if not peer.has(number)]
                 if behind and not late:
                     names = ", ".join(behind[:8])
                     raise RunFailedError(f"after {seconds:g} s not done: {names}")
-                progress(self._completed(destination, jobs))
+                watch.tick(self._completed(destination, jobs))
+            if milestone is not None and reached is not None:
+                # Workers may be done before the news of the last chunk is here.
+                milestone.act_if_reached(self._completed(destination, jobs))
 
     def _completed(self, destination: str, jobs: Sequence[int]) -> int:
         peer = self._peers[destination]

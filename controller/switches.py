@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from controller.compile import JobPlan, compile_programs, share_slots
 from controller.measurement import LinkCount
-from controller.p4rt import BlockingFleet
+from controller.p4rt import BlockingFleet, CounterValue
+from controller.program import TableEntry
 from p4src.constants import Outcome
 from topologies.network import Network
 
@@ -24,6 +25,9 @@ class SwitchControl:
         self._fleet = fleet
         self._epoch = 0
         self._next_chunk: dict[int, int] = {}
+        # What switches had counted that are gone since.
+        self._last_links: dict[str, Mapping[TableEntry, CounterValue]] = {}
+        self._last_outcomes: dict[str, Sequence[CounterValue]] = {}
 
     def install(self, blue_sets: Sequence[frozenset[int]], window: int) -> tuple[JobPlan, ...]:
         """Give every job its blue switches; only differences are written.
@@ -42,6 +46,11 @@ class SwitchControl:
         self._next_chunk[job] += count
         return first
 
+    def bury(self, name: str) -> None:
+        """Read the counters of a switch that is about to be killed, for the last time."""
+        self._last_links[name] = self._fleet.direct_counters(name, "upstream")
+        self._last_outcomes[name] = self._fleet.counter(name, "outcomes")
+
     def link_counts(
         self, job: int | None = None, epoch: int | None = None
     ) -> Mapping[str, LinkCount]:
@@ -50,7 +59,9 @@ class SwitchControl:
         With an epoch, those of its phase only: of every second allocation, which are the messages
         of this one since the one before the last has drained.
         """
-        counters = self._fleet.all_direct_counters("upstream")
+        counters = self._last_links | dict(
+            self._fleet.all_direct_counters("upstream", self._alive())
+        )
         counts = {}
         for name in self._network.topology.overlay.names:
             by_class = [0, 0]
@@ -65,7 +76,11 @@ class SwitchControl:
     def outcome_counts(self) -> Counter[str]:
         """Packets by what became of them (names of `outcome_t`), over all switches."""
         total: Counter[str] = Counter()
-        for cells in self._fleet.all_counters("outcomes").values():
+        living = self._fleet.all_counters("outcomes", self._alive())
+        for cells in (*living.values(), *self._last_outcomes.values()):
             for outcome in Outcome:
                 total[outcome.name] += cells[outcome].packets
         return total
+
+    def _alive(self) -> list[str]:
+        return [name for name in self._fleet.names if name not in self._last_links]

@@ -82,14 +82,14 @@ def _conditions(options: RunOptions) -> Conditions:
 def window(target: str, options: RunOptions, tree: Tree) -> int:
     """Chunks in flight: as asked, else as many as the target takes without loss.
 
-    A port of bmv2 drops what its queue does not hold, so all messages of a window, none of them
-    aggregated, must fit into one.
+    A port of bmv2 drops what its queue does not hold, so all messages of the windows of all jobs,
+    none of them aggregated, must fit into one.
     """
     if options.window is not None:
         return options.window
     if target == FABRIC:
         return FABRIC_WINDOW
-    fitting = max(1, QUEUE_FRAMES // max(1, sum(tree.load)))
+    fitting = max(1, QUEUE_FRAMES // max(1, options.jobs * sum(tree.load)))
     return min(FABRIC_WINDOW, 1 << (fitting.bit_length() - 1))
 
 
@@ -100,8 +100,6 @@ def _processes(topology: Topology) -> int:
 def _fabric_only(options: RunOptions) -> str:
     """The first option that only the fabric serves, "" if there is none."""
     asked = {
-        "--fail": options.failure is not None,
-        "--jobs": options.jobs > 1,
         "--pcap": options.pcap is not None,
     }
     return next((name for name, is_asked in asked.items() if is_asked), "")
@@ -109,8 +107,8 @@ def _fabric_only(options: RunOptions) -> str:
 
 def _is_plain(options: RunOptions) -> bool:
     """Whether a run does nothing to links and switches, and has one job."""
-    changes = (options.loss, options.duplicate, options.reorder, options.link_rate)
-    return not any(changes) and not _fabric_only(options)
+    changes = (options.loss, options.duplicate, options.reorder, options.link_rate, options.failure)
+    return options.jobs == 1 and not any(changes) and not _fabric_only(options)
 
 
 def _check_size(topology: Topology, size: int, what: str, most: int, target: str) -> None:

@@ -7,7 +7,7 @@ however it ends, the run's folder with its sockets and logs included:
 
     ("up", Network, SwitchPlan, HostPlan, LinkPlan)
                 answered ("up", None) or ("failed", text)
-    ("dead",)   answered ("dead", logs of processes that have ended)
+    ("dead",)   answered ("dead", logs of processes that have ended unasked)
     ("pids",)   answered ("pids", process ids by the name of switch or host)
     ("namespaces",)
                 answered ("namespaces", for every host a process in its network namespace)

@@ -116,6 +116,14 @@ class Wait:
     job: int
 
 
+@dataclass(frozen=True, slots=True)
+class WaitForChunks:
+    """Answered once so many chunks of jobs together are complete here; of processes only."""
+
+    jobs: tuple[int, ...]
+    completed: int
+
+
 Command: TypeAlias = (
     AttachWorker
     | AttachDestination

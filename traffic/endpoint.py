@@ -22,6 +22,10 @@ class Endpoint(Protocol):
         """The job it takes part in."""
 
     @property
+    def completed(self) -> int:
+        """How many of its chunks are complete."""
+
+    @property
     def done(self) -> bool:
         """Whether it has all that it waited for."""
 

@@ -2,8 +2,8 @@
 
 The process is told what to do over a Unix socket, which reaches it in any network namespace.
 Whoever commands it sends (number, command) and receives (number, True, answer) or (number, False,
-text), the text saying what was wrong; see `traffic.commands`. `Wait(job)` is answered, out of turn,
-once the job's machine is done or has failed; all else at once. Several may command it at a time.
+text), the text saying what was wrong; see `traffic.commands`. `Wait` and `WaitForChunks` are
+answered, out of turn, once it is so; all else at once. Several may command it at a time.
 
 It listens on its interface before it answers anything, so that nothing that is sent is missed. It
 ends when its last commander's connection does, or, with --keep, when it is killed.
@@ -12,6 +12,7 @@ ends when its last commander's connection does, or, with --keep, when it is kill
 from __future__ import annotations
 
 import argparse
+import errno
 import selectors
 import socket
 import sys
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from p4src.constants import AGG_UDP_PORT
-from traffic.commands import Commands, Wait
+from traffic.commands import Commands, Wait, WaitForChunks
 from traffic.errors import TrafficError
 from traffic.host import Host
 from traffic.raw import occupy, open_raw, received
@@ -45,8 +46,8 @@ class HostProcess:
         self._selector = selectors.DefaultSelector()
         self._is_over = False
         self._commanders: set[Connection[Any, Any]] = set()
-        # Job, commander and number of the waits that are not answered.
-        self._waits: list[tuple[int, Connection[Any, Any], int]] = []
+        # The waits that are not answered, with commander and number.
+        self._waits: list[tuple[Wait | WaitForChunks, Connection[Any, Any], int]] = []
 
     def run(self) -> None:
         """Serve until the last commander is gone, or for ever."""
@@ -88,8 +89,8 @@ class HostProcess:
         except (EOFError, OSError):
             self._forget(commander)
             return
-        if isinstance(command, Wait):
-            self._waits.append((command.job, commander, number))
+        if isinstance(command, Wait | WaitForChunks):
+            self._waits.append((command, commander, number))
             return
         try:
             answer, frames = self._commands.carry_out(command, _now())
@@ -114,10 +115,16 @@ class HostProcess:
             self._is_over = not self._keep
 
     def _answer_waits(self) -> None:
-        over = [wait for wait in self._waits if self._has_ended(wait[0])]
+        over = [wait for wait in self._waits if self._is_so(wait[0])]
         self._waits = [wait for wait in self._waits if wait not in over]
         for _, commander, number in over:
             self._answer(commander, (number, True, None))
+
+    def _is_so(self, wait: Wait | WaitForChunks) -> bool:
+        if isinstance(wait, Wait):
+            return self._has_ended(wait.job)
+        endpoints = [self._host.endpoints.get(job) for job in wait.jobs]
+        return wait.completed <= sum(endpoint.completed for endpoint in endpoints if endpoint)
 
     def _has_ended(self, job: int) -> bool:
         endpoint = self._host.endpoints.get(job)
@@ -125,7 +132,12 @@ class HostProcess:
 
     def _send(self, frames: Sequence[bytes]) -> None:
         for frame in frames:
-            self._socket.send(frame)
+            try:
+                self._socket.send(frame)
+            except OSError as error:
+                # A full queue in front of a slow link drops, as any does; repetition repairs it.
+                if error.errno != errno.ENOBUFS:
+                    raise
 
 
 def _now() -> int:

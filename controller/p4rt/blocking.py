@@ -55,17 +55,23 @@ class BlockingFleet:
         """See `Fleet.direct_counters`."""
         return self._wait(self._fleet.direct_counters(name, table))
 
-    def all_direct_counters(self, table: str) -> Mapping[str, dict[TableEntry, CounterValue]]:
-        """Return the direct counters of one table of every switch."""
-        return self._wait(self._fleet.each(lambda name: self._fleet.direct_counters(name, table)))
+    def all_direct_counters(
+        self, table: str, names: Iterable[str] | None = None
+    ) -> Mapping[str, dict[TableEntry, CounterValue]]:
+        """Return the direct counters of one table of every switch, or of those named."""
+        return self._wait(
+            self._fleet.each(lambda name: self._fleet.direct_counters(name, table), names)
+        )
 
     def counter(self, name: str, counter: str) -> tuple[CounterValue, ...]:
         """See `Fleet.counter`."""
         return self._wait(self._fleet.counter(name, counter))
 
-    def all_counters(self, counter: str) -> Mapping[str, tuple[CounterValue, ...]]:
-        """Return all cells of one indirect counter of every switch."""
-        return self._wait(self._fleet.each(lambda name: self._fleet.counter(name, counter)))
+    def all_counters(
+        self, counter: str, names: Iterable[str] | None = None
+    ) -> Mapping[str, tuple[CounterValue, ...]]:
+        """Return all cells of one indirect counter of every switch, or of those named."""
+        return self._wait(self._fleet.each(lambda name: self._fleet.counter(name, counter), names))
 
     def clone_sessions(self, name: str) -> tuple[CloneSession, ...]:
         """See `Fleet.clone_sessions`."""

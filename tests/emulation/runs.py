@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -44,14 +45,20 @@ def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
     return True
 
 
-def host_process(name: str) -> set[int]:
-    """Processes of the host of that name."""
-    found = set()
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = command.read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if "traffic.process" in words and name in words:
-            found.add(int(command.parent.name))
+def descendants(pid: int) -> dict[int, list[str]]:
+    """The command lines of all processes that a process has started, directly or not."""
+    parents, words = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        one = int(stat.parent.name)
+        with contextlib.suppress(OSError):
+            parents[one] = int(stat.read_text().rpartition(")")[2].split()[1])
+            line = stat.with_name("cmdline").read_bytes().decode(errors="replace")
+            words[one] = line.split("\0")
+    found: dict[int, list[str]] = {}
+    while more := {
+        one: words[one]
+        for one, parent in parents.items()
+        if one not in found and (parent == pid or parent in found) and one in words
+    }:
+        found |= more
     return found

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from controller.mininet_testbed import MininetTestbed
+from controller.planning import plan
 from tests.emulation.isolated import run_isolated
 from tests.emulation.runs import (
     DEADLINE_S,
     command,
+    descendants,
     eventually,
-    host_process,
     run,
 )
+from topologies import WorkloadOptions, parse
+from topologies.fabric.build import Conditions
+from topologies.network import wire
+from traffic.endpoint import Op
+from traffic.workloads import synthetic
 
 
 @pytest.mark.parametrize("op", ["reduce", "allreduce"])
@@ -60,16 +68,29 @@ def test_nothing_is_left_after_a_kill(
     assert done.after == done.before
 
 
-def test_a_host_that_dies_is_named(target: str, tree: str) -> None:
-    before = host_process("w1")
+@pytest.mark.parametrize("victim", ["host w1", "switch b"])
+def test_a_process_that_dies_is_named(target: str, tree: str, victim: str) -> None:
+    """Device 3 is switch b: ids follow the order in the file."""
+    marks = {"host w1": ["--name", "w1"], "switch b": ["--device-id", "3"]}[victim]
     arguments = command(tree, "-k", "1", "--target", target, "--chunks", "20000")
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as one:
-        assert eventually(lambda: host_process("w1") - before != set(), 60)
-        for pid in host_process("w1") - before:
+        found: list[int] = []
+
+        def is_there() -> bool:
+            found[:] = [
+                pid
+                for pid, words in descendants(one.pid).items()
+                if any(words[at : at + 2] == marks for at in range(len(words)))
+            ]
+            return bool(found)
+
+        assert eventually(is_there, 60)
+        for pid in found:
             os.kill(pid, signal.SIGKILL)
         _, errors = one.communicate(timeout=DEADLINE_S)
     assert one.returncode == 4
-    assert b"w1" in errors
+    assert re.search(rf"\b{victim.split()[1]}\b", errors.decode())
+    assert len(errors.splitlines()) == 1
 
 
 def test_two_runs_at_once_do_not_disturb_each_other(target: str, tree: str) -> None:
@@ -82,3 +103,32 @@ def test_two_runs_at_once_do_not_disturb_each_other(target: str, tree: str) -> N
         shown, errors = one.communicate(timeout=DEADLINE_S)
         assert one.returncode == 0, errors
         assert json.loads(shown)["correct"] is True
+
+
+def test_several_jobs_share_the_links(target: str, tree: str) -> None:
+    document = run(tree, "-k", "1", "--target", target, "--chunks", "20", "--jobs", "3")
+    assert document["correct"] is True
+    for link in document["links"]:
+        assert link["predicted"] == link["measured"]
+
+
+def test_a_switch_that_fails_cuts_workers_off(target: str, tree: str) -> None:
+    arguments = command(tree, "-k", "1", "--target", target, "--chunks", "200", "--fail", "b@0.5")
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 4
+    assert "switch b failed and cuts off w3, w4, w5" in done.stderr
+    (chunk,) = re.findall(r"chunk (\d+) of job 1 waits for", done.stderr)
+    assert 100 <= int(chunk) < 200
+
+
+def test_progress_is_told_on_the_way(target: str) -> None:
+    """80 chunks of 4 messages over a link that carries 120 a second."""
+    planned = plan(parse("binary-tree:levels=1", WorkloadOptions(workers="4")), 0, "all-red")
+    values = synthetic(4, 80, seed=1)
+    told: list[int] = []
+    with MininetTestbed(wire(planned.topology), target, Conditions(base=182_400)) as testbed:
+        (job,) = testbed.switches.install([planned.blue], window=8)
+        testbed.reduce([job], [values], Op.REDUCE, progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 80
+    assert len({count for count in told if 0 < count < 80}) > 3
