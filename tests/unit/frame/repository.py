@@ -9,12 +9,12 @@ PACKAGES = ("controller", "evaluation", "p4src", "softswitch", "topologies", "tr
 """Top-level packages of the product."""
 
 _TEXT_SUFFIXES = frozenset({".md", ".p4", ".py", ".toml", ".txt", ".lua"})
-_FOLDERS = (*PACKAGES, ".ci", "docker", "docs", "tests")
+_FOLDERS = (*PACKAGES, ".ci", "docker", "docs", "examples", "tests")
 
 
 def python_files() -> list[Path]:
     """Every Python file of the product and its tests."""
-    folders = (*PACKAGES, "tests")
+    folders = (*PACKAGES, "examples", "tests")
     return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
