@@ -1,0 +1,238 @@
+"""A controller that dies in the middle of a change, at every step; the next one puts it right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from controller.compile import compile_programs
+from controller.live.client import NetworkClient, launch
+from controller.p4rt import fleet_of
+from controller.program import Op, TableEntry, Update
+from controller.service import ledger
+from controller.service.admission import Wish
+from controller.service.engine import Engine
+from controller.service.errors import ChangeRefusedError, NotNowError
+from controller.service.planner import Order
+from controller.service.store import Allocation, Job, Phase, Role, Store
+from controller.service.switchboard import Switchboard
+from p4src import artefacts
+
+DEADLINE_S = 60
+TREE = {
+    "format": "bluetree/tree-1",
+    "switches": {
+        "r": {"parent": None, "rate": 1, "workers": 1},
+        "a": {"parent": "r", "rate": 1, "workers": 2},
+        "b": {"parent": "r", "rate": "3/2", "workers": 3},
+    },
+}
+ORDER = Order(op="allreduce", chunks=None, seed=3, wish=Wish(budget=1), window=8, workers=())
+
+
+@dataclass(slots=True)
+class Controller:
+    """A controller without its API."""
+
+    engine: Engine
+    board: Switchboard
+    store: Store
+    network: NetworkClient
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetworkClient]:
+    """One network for all tests; each leaves it without jobs."""
+    folder = tmp_path_factory.mktemp("n")
+    tree = folder / "tree.json"
+    tree.write_text(json.dumps(TREE))
+    client = launch(folder, str(tree), target="fabric")
+    yield client
+    client.down()
+
+
+@asynccontextmanager
+async def _controller(network: NetworkClient, term: int) -> AsyncIterator[Controller]:
+    """What `python -m controller.service` does, up to serving."""
+    description = await asyncio.to_thread(network.describe)
+    # One database as long as the network lives: epochs must rise.
+    store = Store(network.state / "state.db")
+    async with fleet_of(description.addresses, artefacts.load(), election_id=term * 1000) as fleet:
+        board = Switchboard(fleet, (term + 1) * 1000, lambda error: None)
+        engine = Engine(description.network, store, board, network)
+        await engine.recover()
+        await board.adopt(engine.programs(), lambda name: fleet.promote(name, term * 1000))
+        await engine.resume()
+        try:
+            yield Controller(engine, board, store, network)
+        finally:
+            await board.close()
+            store.close()
+
+
+Crash = Callable[[Controller, Job, Allocation], Awaitable[None]]
+"""Steps of a reallocation of a job to an allocation, as far as the controller came."""
+
+
+async def _written_down(first: Controller, job: Job, new: Allocation) -> None:
+    first.store.propose(job.id, new)
+
+
+async def _installed(first: Controller, job: Job, new: Allocation) -> None:
+    await _written_down(first, job, new)
+    await first.board.change(first.engine.programs())
+
+
+async def _installed_in_part(first: Controller, job: Job, new: Allocation) -> None:
+    await _written_down(first, job, new)
+    before = compile_programs(
+        first.network.network, [ledger.plan_of(first.network.network, job, job.current)]
+    )
+    await first.board.change([first.engine.programs()[0], *before[1:]])
+
+
+async def _about_to_move(first: Controller, job: Job, new: Allocation) -> None:
+    await _installed(first, job, new)
+    first.store.set_phase(job.id, Phase.MOVING)
+
+
+async def _held(first: Controller, job: Job, new: Allocation) -> None:
+    await _about_to_move(first, job, new)
+    first.network.hold(job.id)
+
+
+async def _moved(first: Controller, job: Job, new: Allocation) -> None:
+    await _about_to_move(first, job, new)
+    plan = ledger.plan_of(first.network.network, job, new)
+    first.network.move(plan, first.network.hold(job.id))
+
+
+async def _noted(first: Controller, job: Job, new: Allocation) -> None:
+    await _moved(first, job, new)
+    first.store.turn(job.id, first.network.progress(job.id).workers[0].moved_at)
+
+
+@pytest.mark.parametrize(
+    ("crash", "goes_on"),
+    [
+        (_written_down, False),
+        (_installed_in_part, False),
+        (_installed, False),
+        (_about_to_move, True),
+        (_held, True),
+        (_moved, True),
+        (_noted, True),
+    ],
+)
+def test_the_next_controller_finishes_or_takes_back(
+    network: NetworkClient, crash: Crash, goes_on: bool
+) -> None:
+    async def scenario() -> None:
+        async with _controller(network, 2) as first:
+            await first.engine.start(ORDER)
+            (job,) = first.engine.jobs()
+            epoch = first.store.next_number("epoch")
+            new = Allocation(epoch, "given", None, ("a", "r"), 0, Role.NEW)
+            await crash(first, job, new)
+        async with _controller(network, 3) as second:
+            watch = asyncio.create_task(second.engine.watch())
+            await _until(lambda: second.engine.jobs()[0].phase is Phase.RUNNING)
+            (after,) = second.engine.jobs()
+            assert after.current.epoch == (new.epoch if goes_on else job.current.epoch)
+            # It goes on, and can be reallocated again.
+            change = await second.engine.reallocate(1, Wish(blue=("b",)))
+            assert change.job.current.blue == ("b",)
+            (ended,) = await second.engine.stop(None)
+            watch.cancel()
+        result = json.loads(ended.result)
+        assert result["correct"] is True
+        assert result["completed"] > change.first_chunk
+        for name, (messages, expected) in result["links"].items():
+            assert messages == expected, name
+
+    _run(scenario)
+
+
+def test_a_start_that_did_not_end_is_taken_back(network: NetworkClient) -> None:
+    async def scenario() -> None:
+        async with _controller(network, 2) as first:
+            await first.engine.start(ORDER)
+            first.store.set_phase(1, Phase.STARTING)
+        async with _controller(network, 3) as second:
+            assert second.engine.jobs() == ()
+            assert await asyncio.to_thread(network.jobs) == ()
+            held = await second.board.link_counts()
+            assert set(map(len, held.values())) == {0}
+
+    _run(scenario)
+
+
+def test_a_stop_that_did_not_end_is_finished(network: NetworkClient) -> None:
+    async def scenario() -> None:
+        async with _controller(network, 2) as first:
+            await first.engine.start(ORDER)
+            first.store.set_phase(1, Phase.STOPPING)
+        async with _controller(network, 3) as second:
+            (job,) = second.engine.jobs()
+            assert job.phase is Phase.FINISHED
+            assert await asyncio.to_thread(network.jobs) == ()
+            # One that is over is forgotten when it is stopped.
+            await second.engine.stop(1)
+            assert second.engine.jobs() == ()
+
+    _run(scenario)
+
+
+def test_a_switch_that_refuses_leaves_the_job_as_it_was(network: NetworkClient) -> None:
+    async def scenario() -> None:
+        async with _controller(network, 2) as first:
+            await first.engine.start(ORDER)
+            (job,) = first.engine.jobs()
+            # Somebody has written the very entry that the next epoch needs at switch a.
+            epoch = job.current.epoch + 1
+            ahead = Allocation(epoch, "given", None, ("a",), 0, Role.NEW)
+            plan = ledger.plan_of(network.network, job, ahead)
+            clash: TableEntry = next(
+                entry
+                for entry in compile_programs(network.network, [plan])[1].entries
+                if entry.table == "blue_sources"
+            )
+            await first.board._fleet.write("a", [Update(Op.INSERT, clash)])
+            with pytest.raises(ChangeRefusedError, match=r"a: refused .* as it was before"):
+                await first.engine.reallocate(None, Wish(blue=("a", "r")))
+            assert first.engine.jobs() == (job,)
+            await first.engine.reallocate(None, Wish(blue=("a", "r")))
+            (ended,) = await first.engine.stop(1)
+        assert json.loads(ended.result)["correct"] is True
+
+    _run(scenario)
+
+
+def test_a_job_that_changes_is_not_changed_again(network: NetworkClient) -> None:
+    async def scenario() -> None:
+        async with _controller(network, 2) as first:
+            await first.engine.start(ORDER)
+            first.store.set_phase(1, Phase.DRAINING)
+            with pytest.raises(NotNowError, match="job 1: is draining"):
+                await first.engine.reallocate(1, Wish(budget=0))
+            await first.engine.stop(1)
+
+    _run(scenario)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.02)
+
+
+def _run(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            await scenario()
+
+    asyncio.run(limited())
