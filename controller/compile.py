@@ -113,6 +113,20 @@ def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchP
     )
 
 
+def epoch_entries(network: Network, plan: JobPlan) -> Mapping[str, tuple[TableEntry, ...]]:
+    """The entries of a plan's epoch alone, by blue switch: what a reallocation adds, or removes.
+
+    Raises CompileError where a blue switch would sum more sources than the program has bits for.
+    """
+    heard = heard_sources(network, plan.blue, plan.members)
+    names = network.topology.overlay.names
+    return {
+        names[v]: tuple(_blue_sources(network, plan, v, heard[v]))
+        for v in sorted(plan.blue)
+        if heard[v]
+    }
+
+
 def heard_sources(
     network: Network, blue: frozenset[int], members: frozenset[int] | None = None
 ) -> tuple[tuple[SourceSet, ...], ...]:

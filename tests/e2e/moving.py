@@ -1,0 +1,245 @@
+"""Jobs on the fabric that are reallocated at random moments, told by a controller of the tests.
+
+Everything is real but the clock: the compiled program, P4Runtime over gRPC, the hosts' machines. A
+few events happen between any two commands, so that hosts hear of a change at different moments.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Self
+
+from controller.compile import JobPlan, compile_programs, epoch_entries
+from controller.endpoints import Timing, destination_config, job_sources, members, worker_config
+from controller.fabric_network import FabricNetwork
+from controller.p4rt import connect_blocking
+from controller.placement import loads
+from controller.program import Op as WriteOp
+from controller.program import Update
+from controller.switches import SwitchControl
+from p4src import artefacts
+from topologies.fabric import StopReason
+from topologies.fabric.build import Conditions
+from topologies.network import Network
+from traffic.commands import (
+    Answer,
+    AttachDestination,
+    AttachWorker,
+    Command,
+    Commands,
+    Finish,
+    Hold,
+    Move,
+    Progress,
+    Release,
+    Start,
+)
+from traffic.endpoint import Op
+from traffic.reports import DestinationProgress, WorkerProgress
+from traffic.stream import Stream
+from traffic.worker import Worker
+
+WINDOW = 4
+_MILLISECOND = 1_000_000
+_TIMING = Timing(2 * _MILLISECOND, 8 * _MILLISECOND, max_tries=2_000)
+_STEP_EVENTS = 20
+
+
+@dataclass(slots=True)
+class Epoch:
+    """One allocation of a job, and what each switch's counter of its phase said at its start."""
+
+    plan: JobPlan
+    first_chunk: int
+    before: dict[str, int]
+
+
+@dataclass(slots=True)
+class MovingJob:
+    """A job with its epochs so far; the last one is in force."""
+
+    op: Op
+    epochs: list[Epoch] = field(default_factory=list)
+
+    @property
+    def plan(self) -> JobPlan:
+        return self.epochs[-1].plan
+
+
+class MovingNetwork:
+    """A network and its jobs; a context manager."""
+
+    def __init__(self, network: Network, conditions: Conditions, rng: random.Random) -> None:
+        self.network = network
+        self.rng = rng
+        self.jobs: dict[int, MovingJob] = {}
+        self._epoch = 0
+        self._up = FabricNetwork(network, conditions)
+        self._commands = {name: Commands(agent) for name, agent in self._up.agents.items()}
+        self._resources = ExitStack()
+
+    def __enter__(self) -> Self:
+        addresses = self._resources.enter_context(self._up.serve())
+        self.fleet = self._resources.enter_context(connect_blocking(addresses, artefacts.load()))
+        self.fleet.push()
+        self.switches = SwitchControl(self.network, self.fleet)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    def run(self, events: int) -> None:
+        self._up.fabric.run(max_events=events)
+
+    def add(self, job: int, blue: frozenset[int], op: Op) -> None:
+        """Entries first, then the hosts."""
+        plan = JobPlan(job, self._next_epoch(job), blue, job * WINDOW, WINDOW)
+        plans = [moving.plan for moving in self.jobs.values()]
+        self.fleet.reconcile(compile_programs(self.network, [*plans, plan]))
+        self.jobs[job] = MovingJob(op, [Epoch(plan, 0, self._counts(plan))])
+        hosts = members(self.network, plan)
+        stream = Stream(seed=job, workers=len(hosts), period=7)
+        to = destination_config(self.network, plan, op, _TIMING, 0, 0, stream)
+        self.tell(self.network.destination.name, AttachDestination(to))
+        for host in hosts:
+            told = worker_config(self.network, plan, host, op, _TIMING, 0)
+            self.tell(host.name, AttachWorker(told, stream))
+        for host in self.rng.sample(hosts, len(hosts)):
+            self.tell(host.name, Start(job))
+            self._step()
+
+    def end(self, job: int) -> int:
+        """Let a job end and drain; the number above its last chunk."""
+        end = self.hold(job)
+        self._tell_workers(job, Finish(job, end))
+        self.tell(self.network.destination.name, Finish(job, end))
+        self.drain(job, end)
+        self.check(job, end)
+        return end
+
+    def remove(self, job: int) -> None:
+        """The hosts first: it ends, and only then leaves the switches."""
+        self.end(job)
+        del self.jobs[job]
+        plans = [moving.plan for moving in self.jobs.values()]
+        self.fleet.reconcile(compile_programs(self.network, plans))
+
+    def hold(self, job: int) -> int:
+        """The chunk to move or to end at."""
+        answers = self._tell_workers(job, Hold(job))
+        return max(answer for answer in answers if isinstance(answer, int))
+
+    def hold_in_vain(self, job: int) -> None:
+        self.hold(job)
+        self._tell_workers(job, Release(job))
+
+    def move(self, job: int, blue: frozenset[int]) -> None:
+        """A whole reallocation, until the old epoch has drained and is removed."""
+        moving = self.jobs[job]
+        old = moving.plan
+        new = replace(old, epoch=self._next_epoch(job), blue=blue)
+        before = self._counts(new)
+        self._write(WriteOp.INSERT, new)
+        self._step()
+        first = self.hold(job)
+        sources = job_sources(self.network, new)
+        self.tell(self.network.destination.name, Move(job, new.epoch, first, sources))
+        self._step()
+        self._tell_workers(job, Move(job, new.epoch, first))
+        moving.epochs.append(Epoch(new, first, before))
+        self.drain(job, first)
+        self._write(WriteOp.DELETE, old)
+
+    def drain(self, job: int, below: int) -> None:
+        """Let events happen until every worker has the answer to each chunk below a number."""
+        hosts = members(self.network, self.jobs[job].plan)
+        machines = [self._up.agents[host.name].endpoints[job] for host in hosts]
+        workers = [machine for machine in machines if isinstance(machine, Worker)]
+        ended = self._up.fabric.run(
+            until=lambda: all(worker.drained_below >= below for worker in workers),
+        )
+        assert ended.reason is StopReason.DONE, self.destination(job).waits_for
+
+    def check(self, job: int, end: int) -> None:
+        """Every sum was right, everywhere, and each chunk complete once."""
+        destination = self.destination(job)
+        assert destination.done
+        assert (destination.completed, destination.mismatches) == (end, 0)
+        for worker in self.workers(job):
+            assert (worker.done, worker.completed, worker.mismatches) == (True, end, 0)
+            assert worker.failure == ""
+
+    def measured(self, job: int, end: int) -> list[tuple[dict[str, int], dict[str, int]]]:
+        """For each epoch of a job that has ended and drained, still in the switches: messages on
+        the links as counted, and as predicted for its chunks.
+
+        Only the last two epochs can be told from the counters as they are now; for the earlier
+        ones the count is what the counter said when the next epoch of the phase began.
+        """
+        moving = self.jobs[job]
+        rows = []
+        ends = [*(epoch.first_chunk for epoch in moving.epochs[1:]), end]
+        for i, epoch in enumerate(moving.epochs):
+            later = moving.epochs[i + 2].before if i + 2 < len(ends) else self._counts(epoch.plan)
+            messages = loads(self.network.topology.overlay.tree, epoch.plan.blue).messages
+            chunks = ends[i] - epoch.first_chunk
+            names = self.network.topology.overlay.names
+            counted = {name: later[name] - epoch.before[name] for name in names}
+            predicted = {name: messages[v] * chunks for v, name in enumerate(names)}
+            rows.append((counted, predicted))
+        return rows
+
+    def workers(self, job: int) -> list[WorkerProgress]:
+        answers = [
+            self.tell(host.name, Progress(job))
+            for host in members(self.network, self.jobs[job].plan)
+        ]
+        return [answer for answer in answers if isinstance(answer, WorkerProgress)]
+
+    def destination(self, job: int) -> DestinationProgress:
+        answer = self.tell(self.network.destination.name, Progress(job))
+        assert isinstance(answer, DestinationProgress)
+        return answer
+
+    def tell(self, host: str, command: Command) -> Answer:
+        answer, frames = self._commands[host].carry_out(command, self._up.fabric.now)
+        self._up.fabric.send(host, frames)
+        return answer
+
+    def _tell_workers(self, job: int, command: Command) -> list[Answer]:
+        hosts = list(members(self.network, self.jobs[job].plan))
+        answers = []
+        for host in self.rng.sample(hosts, len(hosts)):
+            answers.append(self.tell(host.name, command))
+            self._step()
+        return answers
+
+    def _step(self) -> None:
+        self.run(self.rng.randrange(_STEP_EVENTS))
+
+    def _next_epoch(self, job: int) -> int:
+        """A number of the other phase than the job's last."""
+        self._epoch += 1
+        if job in self.jobs and (self._epoch - self.jobs[job].plan.epoch) % 2 == 0:
+            self._epoch += 1
+        return self._epoch
+
+    def _write(self, op: WriteOp, plan: JobPlan) -> None:
+        for switch, entries in epoch_entries(self.network, plan).items():
+            self.fleet.write(switch, [Update(op, entry) for entry in entries])
+
+    def _counts(self, plan: JobPlan) -> dict[str, int]:
+        counts = self.switches.link_counts(plan.job, plan.epoch)
+        return {name: count.first for name, count in counts.items()}
+
+    def outcomes(self) -> Counter[str]:
+        return self.switches.outcome_counts()

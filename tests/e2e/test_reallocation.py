@@ -1,0 +1,72 @@
+"""Reallocation under traffic: no chunk lost, summed twice or mixed, whatever links do."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.placement import Tree
+from tests.e2e.moving import MovingNetwork
+from tests.unit.controller.trees import topology_of, trees
+from topologies.fabric.build import Conditions
+from topologies.network import wire
+from traffic.endpoint import Op
+
+_SLOW = settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+_TREES = trees(max_switches=8, max_load=3).filter(lambda tree: sum(tree.load) > 0)
+
+
+def any_blue(rng: random.Random, tree: Tree) -> frozenset[int]:
+    return frozenset(v for v in range(tree.n) if rng.random() < 0.4)
+
+
+def live(network: MovingNetwork, tree: Tree, actions: int) -> None:
+    """Jobs come, move, are held in vain and go, at random moments."""
+    rng = network.rng
+    network.add(1, any_blue(rng, tree), rng.choice(list(Op)))
+    for _ in range(actions):
+        network.run(rng.randrange(1, 250))
+        what = rng.choice(["move", "move", "move", "other", "hold"])
+        job = rng.choice(sorted(network.jobs))
+        if what == "move":
+            network.move(job, any_blue(rng, tree))
+        elif what == "hold":
+            network.hold_in_vain(job)
+        elif 2 in network.jobs:
+            network.remove(2)
+        else:
+            network.add(2, any_blue(rng, tree), rng.choice(list(Op)))
+
+
+@_SLOW
+@given(
+    tree=_TREES,
+    loss=st.sampled_from([0.0, 0.05, 0.15]),
+    duplicate=st.sampled_from([0.0, 0.2]),
+    reorder=st.sampled_from([0.0, 0.3]),
+    seed=st.integers(0, 10**6),
+)
+def test_any_moves_at_any_moment_leave_every_sum_right(
+    tree: Tree, loss: float, duplicate: float, reorder: float, seed: int
+) -> None:
+    conditions = Conditions(loss, duplicate, reorder, seed)
+    with MovingNetwork(wire(topology_of(tree)), conditions, random.Random(seed)) as network:
+        live(network, tree, actions=5)
+        for job in sorted(network.jobs):
+            network.remove(job)
+        assert network.outcomes()["BAD_WEIGHT"] == 0
+
+
+@_SLOW
+@given(tree=_TREES, seed=st.integers(0, 10**6))
+def test_links_follow_the_prediction_of_each_epoch_exactly(tree: Tree, seed: int) -> None:
+    with MovingNetwork(wire(topology_of(tree)), Conditions(), random.Random(seed)) as network:
+        live(network, tree, actions=5)
+        for job in sorted(network.jobs):
+            end = network.end(job)
+            for counted, predicted in network.measured(job, end):
+                assert counted == predicted
