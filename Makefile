@@ -16,7 +16,7 @@ RUN ?= fat-tree:k=4 -k 4 --workload digits
 SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types p4 proto bench bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets fuzz
+.PHONY: help setup run test lint types p4 proto bench bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets campaign-reallocate fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ campaign-differential: $(STAMP) ## softswitch against bmv2 on random entries and
 
 campaign-packets: $(STAMP) ## a million random packets: no exception, no leak, no stray state
 	@$(BIN)/python -m tests.fuzz.packets $(ARGS)
+
+campaign-reallocate: $(STAMP) ## 200 random reallocations under traffic on every target: sums, links, times
+	@$(BIN)/python -m evaluation.campaign_reallocate $(ARGS)
 
 # Seconds that each fuzzer runs.
 FUZZ_SECONDS ?= 60

@@ -33,6 +33,9 @@ SLICE_EVENTS = 128
 SWITCH_INTERVAL_S = 0.0005
 """How long the interpreter lets a thread run while others wait: P4Runtime calls need several turns
 each, and with the default of 5 ms a write would take tens of milliseconds under load."""
+PAUSE_NS = 50_000_000
+"""How long a reallocation may hold workers without a repetition: chunks that some have sent and
+others have not wait so long for an answer."""
 ANSWER_DEADLINE_S = 90.0
 _STOP_DEADLINE_S = 30.0
 _SECOND_NS = 1_000_000_000
@@ -48,7 +51,7 @@ class LiveFabric:
     def __init__(self, network: Network, conditions: Conditions) -> None:
         self.network = network
         hops = max(network.topology.overlay.tree.depths()) + 2
-        self.patience = 4 * hops * LINK_DELAY_NS
+        self.patience = PAUSE_NS + 4 * hops * LINK_DELAY_NS
         self._up = FabricNetwork(network, conditions)
         self._commands = {
             name: Commands(agent, time.monotonic_ns) for name, agent in self._up.agents.items()
