@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from softswitch import logs
-from softswitch.options import UsageError, parse
+from softswitch.errors import UsageError
+from softswitch.options import parse
 from softswitch.ports.errors import PortError, PortNameError
 
 DONE, BAD_USAGE, MISSING = 0, 2, 3

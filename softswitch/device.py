@@ -8,7 +8,6 @@ write, never between. A packet runs on one pipeline from end to end, also across
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
 
 from softswitch.codegen import Compiled, compile_program, find_compiled
 from softswitch.control import TableControl
@@ -26,8 +25,8 @@ from softswitch.errors import (
     NotFound,
     OutOfRange,
 )
-from softswitch.ir import Program
-from softswitch.loader import load_program
+from softswitch.ir import DROP_PORT, Program
+from softswitch.loader import digest_of, load_program
 from softswitch.meters import MeterArray
 from softswitch.parameters import Parameters
 from softswitch.profile_control import ProfileControl
@@ -46,10 +45,10 @@ class _Pipeline:
     tables: TableControl
 
 
-def compile_json(json_bytes: bytes) -> Compiled:
+def compile_json(json_bytes: bytes, drop_port: int = DROP_PORT) -> Compiled:
     """Load and compile a pipeline, or find the code made for the same bytes before."""
-    known = find_compiled(sha256(json_bytes).hexdigest())
-    return known if known is not None else compile_program(load_program(json_bytes))
+    known = find_compiled(digest_of(json_bytes, drop_port))
+    return known if known is not None else compile_program(load_program(json_bytes, drop_port))
 
 
 class Device(ReplicationEngine, Parameters, ProfileControl):
@@ -58,7 +57,7 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
     `cpu_port`: the port of packet-ins and packet-outs. `queues`: priority queues a port; a
     priority outside them drops the packet, as on bmv2. `clock` gives the time in microseconds, on
     the same clock as `now_us` of `process`, to writes; without it they take the time of the latest
-    packet or call of `age`.
+    packet or call of `age`. What leaves ingress or egress for `drop_port` is dropped.
     """
 
     def __init__(
@@ -67,12 +66,14 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         cpu_port: int | None = None,
         queues: int = 1,
         clock: Callable[[], int] | None = None,
+        drop_port: int = DROP_PORT,
     ) -> None:
         super().__init__()
         self.device_id = device_id
         self.cpu_port = cpu_port
         self.queues = queues
         self.clock = clock
+        self.drop_port = drop_port
         self.on_idle: Callable[[tuple[TableEntry, ...]], None] | None = None
         """Called by `age` with the entries that it found idle, if there are any."""
         self._digest_sink: Callable[[Digest], None] | None = None
@@ -120,17 +121,16 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         if self._pipeline is not None:
             self._pipeline.state.on_digest = sink
 
-    @staticmethod
-    def check_pipeline(json_bytes: bytes) -> Program:
+    def check_pipeline(self, json_bytes: bytes) -> Program:
         """Compile without installing; InvalidPipeline or UnsupportedConstruct."""
-        return compile_json(json_bytes).program
+        return compile_json(json_bytes, self.drop_port).program
 
     def load_pipeline(self, json_bytes: bytes) -> None:
         """Install a pipeline. Clears tables, counters and registers; keeps groups and sessions.
 
         On an error the old pipeline keeps running.
         """
-        compiled = compile_json(json_bytes)
+        compiled = compile_json(json_bytes, self.drop_port)
         state = State(compiled.program, self._groups, self._sessions, self.queues)
         state.on_digest = self._digest_sink
         state.time = self.clock
@@ -143,7 +143,9 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
 
         It has this one's groups and sessions. InvalidPipeline or UnsupportedConstruct.
         """
-        staged = Device(self.device_id, self.cpu_port, self.queues, self.clock)
+        staged = Device(
+            self.device_id, self.cpu_port, self.queues, self.clock, drop_port=self.drop_port
+        )
         staged._groups, staged._sessions = self._groups, self._sessions
         staged._live_ports = self._live_ports
         staged.load_pipeline(json_bytes)

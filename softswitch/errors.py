@@ -44,6 +44,10 @@ class Unimplemented(SoftswitchError):
     """The request is legal P4Runtime, but this switch does not serve it."""
 
 
+class UsageError(SoftswitchError):
+    """The command line is not one; the text says what to write."""
+
+
 class InvalidPipeline(InvalidArgument):
     """The pushed JSON is not what p4c's bmv2 backend emits (malformed or dangling names)."""
 

@@ -7,7 +7,8 @@ import sys
 import threading
 from logging.handlers import RotatingFileHandler
 
-from softswitch.options import Options, UsageError
+from softswitch.errors import UsageError
+from softswitch.options import Options
 
 TRACE = 5
 _LEVELS = {
@@ -62,7 +63,15 @@ def set_up(options: Options) -> None:
     else:
         handler = logging.StreamHandler(sys.stderr)
         level = max(level, logging.WARNING)
+    if isinstance(handler, RotatingFileHandler):
+        handler.namer = _rotated
     handler.setFormatter(_Layout())
     log.handlers[:] = [handler]
     log.propagate = False
     log.setLevel(level)
+
+
+def _rotated(name: str) -> str:
+    """Give a full log file the name that bmv2 gives it: FILE.1.txt, and not FILE.txt.1."""
+    path, _, number = name.rpartition(".")
+    return f"{path.removesuffix('.txt')}.{number}.txt"

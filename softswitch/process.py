@@ -6,16 +6,18 @@ import gc
 import logging
 import signal
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from softswitch.device import Device
-from softswitch.errors import SoftswitchError
-from softswitch.options import Options, UsageError
+from softswitch.errors import SoftswitchError, UsageError
+from softswitch.options import Options
 from softswitch.p4runtime import P4RuntimeServer, ServerThread, Tls
-from softswitch.ports import DataPlane, PortError
+from softswitch.ports import DataPlane, PortError, PortName
+from softswitch.ports.files import FilePort, replay
 from softswitch.ports.queueing import QueueSetting, check_settings, read_settings
 from softswitch.ports.wanted import WantedPorts
 from softswitch.remote import RemoteControl
@@ -34,7 +36,11 @@ def run(options: Options) -> None:
         _say(f"Note: {note}")
     clock = _clock()
     device = Device(
-        options.device_id, cpu_port=options.cpu_port, queues=options.queues, clock=clock
+        options.device_id,
+        cpu_port=options.cpu_port,
+        queues=options.queues,
+        clock=clock,
+        drop_port=options.drop_port,
     )
     started_with = None if options.program is None else _load(device, options.program)
     server = ServerThread(
@@ -53,6 +59,7 @@ def run(options: Options) -> None:
         dump=options.dump,
         queues=_queues(options),
         on_live_ports=lambda ports: server.call_soon(lambda: device.set_live_ports(ports)),
+        open_port=None if options.use_files is None else FilePort,
     )
     wanted = WantedPorts(options.ports, options.ports_file)
     _heed_signals(options, plane, wanted)
@@ -73,10 +80,27 @@ def run(options: Options) -> None:
                 lambda: server.device_config(device.device_id) or started_with,
             )
             down.callback(_serve_thrift(remote, options.thrift_port).close)
+        if options.use_files is not None:
+            _replay_after(options.use_files, plane, names)
         _say(f"Server listening on {address}")
         # What exists by now lives as long as the process: no collector need look at it again.
         gc.freeze()
         plane.run()
+
+
+def _replay_after(seconds: int, plane: DataPlane, names: tuple[PortName, ...]) -> None:
+    """Have the files of all ports come in, once the switch has had time to be set up."""
+
+    def run() -> None:
+        try:
+            plane.replay(replay(names))
+            LOG.info("All packets of the files have come in")
+        except PortError as error:
+            LOG.error("The files did not all come in: %s", error)
+
+    timer = threading.Timer(seconds, run)
+    timer.daemon = True
+    timer.start()
 
 
 def _serve_thrift(remote: RemoteControl, port: int) -> ThriftServer:

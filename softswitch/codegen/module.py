@@ -20,7 +20,6 @@ from softswitch.codegen.digests import write_digests
 from softswitch.codegen.layout import Layout
 from softswitch.codegen.parser import ParserCode
 from softswitch.codegen.queueing import priority, write_check, write_metadata
-from softswitch.codegen.statements import DROP_PORT
 from softswitch.codegen.writer import Writer
 from softswitch.ir import walk
 
@@ -156,7 +155,8 @@ class ModuleCode:
         clones = self._uses(self.program.egress, ir.Clone)
         again = self._uses(self.program.egress, ir.Recirculate)
         if drops:
-            self._set(out, "egress_spec", "0")
+            # what bmv2 sets it to: the port after the drop port, in 9 bits
+            self._set(out, "egress_spec", str((self.program.drop_port + 1) & 511))
         if clones:
             out.line("clone = None; kept = 0")
         if again:
@@ -167,7 +167,8 @@ class ModuleCode:
         if clones:
             self._clone_egress(out)
         if drops:
-            out.line(f"if {self.layout.standard('egress_spec')} == {DROP_PORT}: return")
+            spec = self.layout.standard("egress_spec")
+            out.line(f"if {spec} == {self.program.drop_port}: return")
         self._update_checksums(out)
         self._deparse(out, again)
 
@@ -383,7 +384,7 @@ class ModuleCode:
                     out.line(self._call(live, rid="rid", itype="5", cutoff=cutoff))
                 out.line("return")
         out.line(f"q = {layout.standard('egress_spec')}")
-        out.line(f"if q == {DROP_PORT}: return")
+        out.line(f"if q == {program.drop_port}: return")
         rid = layout.standard("egress_rid")
         out.line(self._call(live, cutoff=cutoff, rid=rid or "0"))
 

@@ -11,7 +11,6 @@ from softswitch.codegen.sharing import Sharing
 from softswitch.codegen.writer import Writer
 from softswitch.ir import walk
 
-DROP_PORT = 511
 # a loop of an action that goes on longer than this does not end
 _ROUNDS = 1 << 16
 _WRITES_NO_FIELD = (
@@ -311,7 +310,7 @@ class Statements(HeaderStatements):
     def _drop(self) -> None:
         spec = self.layout.standard("egress_spec")
         group = self.layout.standard("mcast_grp")
-        self.out.line(f"{spec} = {DROP_PORT}")
+        self.out.line(f"{spec} = {self.layout.program.drop_port}")
         if group is not None:
             self.out.line(f"{group} = 0")
 
@@ -320,4 +319,4 @@ def _reads_ahead(value: ir.Expr) -> bool:
     return any(isinstance(node, ir.Lookahead) for node in walk(value))
 
 
-__all__ = ["DROP_PORT", "Statements"]
+__all__ = ["Statements"]

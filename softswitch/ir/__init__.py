@@ -53,6 +53,7 @@ from softswitch.ir.packet import (
     Verify,
 )
 from softswitch.ir.program import (
+    DROP_PORT,
     Action,
     ActionNode,
     ActionProfile,
@@ -101,6 +102,7 @@ from softswitch.ir.statements import (
 from softswitch.ir.walk import walk
 
 __all__ = [
+    "DROP_PORT",
     "Action",
     "ActionNode",
     "ActionProfile",

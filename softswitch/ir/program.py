@@ -7,6 +7,9 @@ from softswitch.ir.expressions import Expr, FieldRef, ValidRef
 from softswitch.ir.packet import Calculation, Checksum, FieldDecl, Header, Parser, Stack
 from softswitch.ir.statements import Statement
 
+DROP_PORT = 511
+"""The drop port of v1model, if nothing else is said: bmv2's ``--drop-port``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -181,9 +184,10 @@ class ValueSet:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole program. `digest` is the SHA-256 of the JSON, in hex.
+    """A whole program. `digest` tells the JSON and the drop port: equal programs have equal ones.
 
-    `standard` maps bmv2's names (``standard_metadata.ingress_port``) to fields of this program.
+    `drop_port` is the egress_spec that drops, and that mark_to_drop sets. `standard` maps bmv2's
+    names (``standard_metadata.ingress_port``) to fields of this program.
     """
 
     digest: str
@@ -206,6 +210,7 @@ class Program:
     field_lists: Mapping[int, FieldList]
     learn_lists: Mapping[int, LearnList]
     standard: Mapping[str, FieldRef]
+    drop_port: int = DROP_PORT
 
     def field_decl(self, ref: FieldRef) -> FieldDecl:
         """Declaration of a field reference."""

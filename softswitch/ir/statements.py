@@ -64,7 +64,7 @@ class ShiftStack:
 
 @dataclass(frozen=True, slots=True)
 class MarkToDrop:
-    """egress_spec := 511, mcast_grp := 0."""
+    """egress_spec := the program's drop port, mcast_grp := 0."""
 
 
 @dataclass(frozen=True, slots=True)

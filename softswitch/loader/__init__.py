@@ -65,8 +65,14 @@ _REQUIRED = ("ingress_port", "egress_spec", "egress_port", "instance_type", "pac
 _OPTIONAL = ("parser_error", "checksum_error")
 
 
-def load_program(text: bytes) -> ir.Program:
-    """Read one program.
+def digest_of(text: bytes, drop_port: int = ir.DROP_PORT) -> str:
+    """The digest of the program that `load_program` would read."""
+    digest = hashlib.sha256(text).hexdigest()
+    return digest if drop_port == ir.DROP_PORT else f"{digest} drop {drop_port}"
+
+
+def load_program(text: bytes, drop_port: int = ir.DROP_PORT) -> ir.Program:
+    """Read one program, for a target with this drop port.
 
     InvalidPipeline: not JSON, or names and numbers that do not fit together.
     UnsupportedConstruct: a construct that the switch does not run.
@@ -91,7 +97,7 @@ def load_program(text: bytes) -> ir.Program:
         if isinstance(node, ir.Table)
     }
     return ir.Program(
-        digest=hashlib.sha256(text).hexdigest(),
+        digest=digest_of(text, drop_port),
         headers=names.headers,
         stacks=names.stacks,
         errors=errors,
@@ -114,6 +120,7 @@ def load_program(text: bytes) -> ir.Program:
         field_lists=field_lists,
         learn_lists=learn_lists,
         standard=_standard(root, names),
+        drop_port=drop_port,
     )
 
 
@@ -233,4 +240,4 @@ def _standard(root: Node, names: Names) -> dict[str, ir.FieldRef]:
     return found
 
 
-__all__ = ["load_program"]
+__all__ = ["digest_of", "load_program"]

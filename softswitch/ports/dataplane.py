@@ -9,17 +9,21 @@ from __future__ import annotations
 import logging
 import select
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from pathlib import Path
 
 from softswitch.device import Device
 from softswitch.ir import Program
+from softswitch.ports.attached import Attached
 from softswitch.ports.errors import PortError
-from softswitch.ports.link_events import LinkEvents
+from softswitch.ports.link_events import LinkEvents, note
 from softswitch.ports.mailbox import Answer, Mailbox
 from softswitch.ports.naming import PortName
 from softswitch.ports.port import Port
 from softswitch.ports.queueing import QueueBank, QueueSetting
+from softswitch.queued import MAX_PASSES
 
 LOG = logging.getLogger("softswitch")
 
@@ -45,6 +49,7 @@ class DataPlane:
         queues: rates and depths of queues; the device tells how many a port has.
         on_live_ports: told which ports work (up, with a carrier), at every change; the CPU port is
             one of them.
+        open_port: makes a port; without it ports are network interfaces.
     """
 
     def __init__(
@@ -57,17 +62,18 @@ class DataPlane:
         dump: int = 0,
         queues: Iterable[QueueSetting] = (),
         on_live_ports: Callable[[frozenset[int]], None] | None = None,
+        open_port: Callable[[PortName], Attached] | None = None,
     ) -> None:
         self._device = device
         self._packet_in = packet_in
         self._clock = clock
-        self._capture_dir = capture_dir
         self._dump = dump
         self._poll = select.epoll()
         self._mailbox = Mailbox()
         self._poll.register(self._mailbox.fileno(), select.EPOLLIN)
-        self._ports: dict[int, Port] = {}
-        self._by_descriptor: dict[int, Port] = {}
+        self._open = open_port if open_port is not None else lambda name: Port(name, capture_dir)
+        self._ports: dict[int, Attached] = {}
+        self._by_descriptor: dict[int, Attached] = {}
         self._ended = False
         self._program: Program | None = None
         self._has_ages = False
@@ -77,7 +83,7 @@ class DataPlane:
         self._on_live_ports = on_live_ports
         self._links = LinkEvents()
         self._poll.register(self._links.fileno(), select.EPOLLIN)
-        self._touched: dict[int, Port] = {}
+        self._touched: dict[int, Attached] = {}
 
     # Ports
 
@@ -99,10 +105,10 @@ class DataPlane:
 
     def add(self, name: PortName) -> None:
         """Attach an interface as a port; raises PortError."""
-        if name.port in self._ports or name.port == self._device.cpu_port:
+        if name.port in (*self._ports, self._device.cpu_port, self._device.drop_port):
             raise PortError(f"port {name.port} is taken: give {name.interface} another number")
         LOG.debug("Adding interface %s as port %d", name.interface, name.port)
-        port = Port(name, self._capture_dir)
+        port = self._open(name)
         self._ports[name.port] = port
         self._by_descriptor[port.fileno()] = port
         self._poll.register(port.fileno(), select.EPOLLIN)
@@ -120,7 +126,7 @@ class DataPlane:
                 name.interface,
             )
 
-    def ports(self) -> list[Port]:
+    def ports(self) -> list[Attached]:
         """All ports, by number."""
         return [self._ports[number] for number in sorted(self._ports)]
 
@@ -168,6 +174,11 @@ class DataPlane:
     def packet_out(self, packet: bytes) -> None:
         """Let a packet enter by the CPU port, controller header first; from any thread."""
         self.ask(lambda: self._packet_out(packet))
+
+    def replay(self, frames: Iterable[tuple[int, bytes]]) -> None:
+        """Run frames as if they came in at their ports, in order; from another thread."""
+        for number, frame in frames:
+            self.call(partial(self._run_logged, number, frame))
 
     def stop(self) -> None:
         """End `run`; from any thread or signal handler."""
@@ -244,19 +255,7 @@ class DataPlane:
     def _on_links(self) -> None:
         """Note which interfaces went up or down."""
         changes, lost = self._links.read()
-        for port in self._ports.values():
-            before = port.works
-            port.works = changes.get(port.interface.index, before)
-            if lost:
-                port.look()
-            if port.works != before:
-                LOG.log(
-                    logging.INFO if port.works else logging.WARNING,
-                    "Port %d: interface %s went %s",
-                    port.number,
-                    port.interface.name,
-                    "up" if port.works else "down",
-                )
+        note(self._ports.values(), changes, lost)
         self._tell_live_ports()
 
     def _tell_live_ports(self) -> None:
@@ -266,7 +265,7 @@ class DataPlane:
                 live.add(self._device.cpu_port)
             self._on_live_ports(frozenset(live))
 
-    def _look_after(self, port: Port) -> None:
+    def _look_after(self, port: Attached) -> None:
         """Clear the error that the kernel woke the loop with; a port may have lost its interface.
 
         That an interface went down comes with it too, but `_on_links` hears of both ways.
@@ -281,7 +280,7 @@ class DataPlane:
             self.remove(port.number)
             self._tell_live_ports()
 
-    def _carry(self, source: Port) -> None:
+    def _carry(self, source: Attached) -> None:
         """Take the frames of one port through the device, and send what comes of them."""
         frames = source.receive(BATCH)
         if LOG.isEnabledFor(logging.INFO) and (self._dump or LOG.isEnabledFor(logging.DEBUG)):
@@ -295,7 +294,7 @@ class DataPlane:
             return
         process, number, now = self._device.process, source.number, self._clock()
         ports = self._ports
-        touched: list[Port] = []
+        touched: list[Attached] = []
         for frame in frames:
             for out, packet in process(number, frame, now):
                 port = ports.get(out)
@@ -310,10 +309,12 @@ class DataPlane:
         for port in touched:
             port.flush()
 
-    def _queue(self, number: int, frame: bytes) -> int:
+    def _queue(self, number: int, frame: bytes, tag: str = "") -> int:
         """Run a packet up to its queues; how many copies there are."""
         packets = self._device.enqueue(number, frame, self._clock())
         for packet in packets:
+            if tag:
+                LOG.debug("%s Egress port is %d", tag, packet.port)
             if not self._queues.has_room(packet):
                 # what may leave now would have left, had the packets come one by one
                 self._serve()
@@ -322,28 +323,15 @@ class DataPlane:
 
     def _serve(self) -> None:
         """Send every queued packet whose turn has come."""
-        queues, logged = self._queues, LOG.isEnabledFor(logging.DEBUG)
+        queues = self._queues
         now_ns = time.monotonic_ns()
         while (served := queues.take(now_ns)) is not None:
             packet = served.packet
             left = self._device.dequeue(packet, self._clock(), served.enq_qdepth, served.deq_qdepth)
             for copy in left.queued:
                 queues.offer(copy, now_ns)
-            if left.frame is None:
-                if logged:
-                    LOG.debug("[queue %d] Dropping packet at the end of egress", packet.priority)
-                continue
-            if logged:
-                self._log_sent(f"[queue {packet.priority}]", packet.port, left.frame)
-            port = self._ports.get(packet.port)
-            if port is None:
-                self._leave_elsewhere(packet.port, left.frame)
-            else:
-                port.outbox.append(left.frame)
-                self._touched[packet.port] = port
-        for port in self._touched.values():
-            port.flush()
-        self._touched.clear()
+            self._leave(f"[queue {packet.priority}]", packet.port, left.frame)
+        self._flush()
 
     def _packet_out(self, packet: bytes) -> None:
         cpu_port = self._device.cpu_port
@@ -357,24 +345,41 @@ class DataPlane:
         LOG.debug("%s Processing packet received on port %d", tag, number)
         self._log_bytes(tag, packet)
         if self._queues.active:
-            if not self._queue(number, packet):
-                LOG.debug("%s Dropping packet", tag)
+            if not self._queue(number, packet, tag):
+                LOG.debug("%s Dropping packet at the end of ingress", tag)
             return
-        copies = self._device.process(number, packet, self._clock())
+        copies = deque(self._device.enqueue(number, packet, self._clock()))
         if not copies:
-            LOG.debug("%s Dropping packet", tag)
-        for out, copy in copies:
-            self._log_sent(tag, out, copy)
-            port = self._ports.get(out)
-            if port is None:
-                self._leave_elsewhere(out, copy)
-            else:
-                port.outbox.append(copy)
-                port.flush()
+            LOG.debug("%s Dropping packet at the end of ingress", tag)
+        passes = MAX_PASSES
+        while copies:
+            copy = copies.popleft()
+            LOG.debug("%s Egress port is %d", tag, copy.port)
+            left = self._device.dequeue(copy, self._clock())
+            again = left.queued[:passes]
+            passes -= len(again)
+            copies.extend(again)
+            self._leave(tag, copy.port, left.frame)
+        self._flush()
 
-    def _log_sent(self, tag: str, out: int, packet: bytes) -> None:
-        LOG.debug("%s Transmitting packet of size %d out of port %d", tag, len(packet), out)
-        self._log_bytes(tag, packet)
+    def _leave(self, tag: str, out: int, frame: bytes | None) -> None:
+        """Put a frame into the outbox of its port; None is one that egress dropped."""
+        if frame is None:
+            LOG.debug("%s Dropping packet at the end of egress", tag)
+            return
+        LOG.debug("%s Transmitting packet of size %d out of port %d", tag, len(frame), out)
+        self._log_bytes(tag, frame)
+        port = self._ports.get(out)
+        if port is None:
+            self._leave_elsewhere(out, frame)
+        else:
+            port.outbox.append(frame)
+            self._touched[out] = port
+
+    def _flush(self) -> None:
+        for port in self._touched.values():
+            port.flush()
+        self._touched.clear()
 
     def _log_bytes(self, tag: str, packet: bytes) -> None:
         if self._dump:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from softswitch.ports.attached import Attached
 from softswitch.ports.interface import IFF_RUNNING, IFF_UP
+
+LOG = logging.getLogger("softswitch")
 
 _RTMGRP_LINK = 1
 _RTM_NEWLINK, _RTM_DELLINK = 16, 17
@@ -51,6 +55,23 @@ class LinkEvents:
     def close(self) -> None:
         """Hear no more."""
         self._socket.close()
+
+
+def note(ports: Iterable[Attached], changes: dict[int, bool], lost: bool) -> None:
+    """Note what `read` returned on the ports, with a line of the log for each that changed."""
+    for port in ports:
+        before = port.works
+        port.works = changes.get(port.interface.index, before)
+        if lost:
+            port.look()
+        if port.works != before:
+            LOG.log(
+                logging.INFO if port.works else logging.WARNING,
+                "Port %d: interface %s went %s",
+                port.number,
+                port.interface.name,
+                "up" if port.works else "down",
+            )
 
 
 def _changes(data: bytes) -> Iterator[tuple[int, bool]]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from softswitch.ports.errors import PortNameError
 
-MAX_PORT = 510
-"""The largest number of a port: v1model has 9 bits, and 511 drops."""
+MAX_PORT = 511
+"""The largest number of a port: v1model has 9 bits. One of them is the drop port."""
 
 MAX_NAME = 15
 """The longest name of an interface that Linux takes (IFNAMSIZ less its end)."""

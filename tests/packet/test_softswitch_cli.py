@@ -59,24 +59,32 @@ def test_versions() -> None:
         ([], "give a program in JSON, or --no-p4"),
         (["--no-p4", "--colour"], "unrecognized arguments: --colour"),
         (["--no-p4", "-i", "veth0"], "'veth0' is no port: write <port-num>@<interface-name>"),
-        (["--no-p4", "-i", "511@veth0"], "port 511 of '511@veth0' is outside 0..510"),
+        (["--no-p4", "-i", "512@veth0"], "port 512 of '512@veth0' is outside 0..511"),
+        (["--no-p4", "-i", "511@veth0"], "port 511 drops; choose another, or --drop-port"),
         (["--no-p4", "-i", "1@a_name_too_long_"], "names have at most 15 characters"),
         (["--no-p4", "-i", "1@x", "-i", "1@y"], "port 1 is given twice: 1@x and 1@y"),
         (["--no-p4", "-i", "1@x", "-i", "2@x"], "interface x is given twice: 1@x and 2@x"),
         (["--no-p4", "-L", "loud"], "invalid choice: 'loud'"),
-        (["--no-p4", "--", "--cpu-port", "0"], "--cpu-port 0 is outside 1..510"),
-        (["--no-p4", "--", "--cpu-port", "511"], "511 drops"),
+        (["--no-p4", "--", "--cpu-port", "0"], "--cpu-port 0 is outside 1..511"),
+        (["--no-p4", "--", "--cpu-port", "511"], "--cpu-port 511 is the port that drops"),
         (["--no-p4", "-i", "5@x", "--", "--cpu-port", "5"], "port 5 is the CPU port"),
-        (["--no-p4", "--", "--drop-port", "9"], "--drop-port 9: only 511"),
+        (["--no-p4", "--", "--drop-port", "512"], "--drop-port 512 is outside 0..511"),
         (["--no-p4", "--", "--priority-queues", "0"], "at least one queue"),
         (["--no-p4", "--", "--priority-queues", "many"], "'many' is not a whole number"),
         (["--no-p4", "--queue-rate", "fast"], "'fast' is no queue rate: write [PORT:[QUEUE:]]N"),
         (["--no-p4", "--queue-depth", "1:1:8"], "there is no queue 1: a port has queues 0..0"),
-        (["--no-p4", "--queue-depth", "511:8"], "port 511 of a queue depth is outside 0..510"),
+        (["--no-p4", "--queue-depth", "512:8"], "port 512 of a queue depth is outside 0..511"),
         (["--no-p4", "--queue-commands", "/nowhere"], "cannot read the queues of /nowhere"),
         (["--no-p4", "--", "--grpc-server-ssl"], "--grpc-server-ssl needs --grpc-server-cert"),
         (["--no-p4", "--", "--grpc-server-cert", "x"], "certificates without TLS"),
-        (["--no-p4", "--use-files", "1"], "--use-files of bmv2 is not supported"),
+        (
+            ["--no-p4", "--restore-state", "x"],
+            "--restore-state of bmv2 is not served: state is not",
+        ),
+        (["--no-p4", "--", "--load-modules", "x.so"], "--load-modules of bmv2 is not served"),
+        (["--no-p4", "--packet-in", "x"], "--packet-in of bmv2 is not served"),
+        (["--no-p4", "--", "--dp-grpc-server-addr", "x"], "--dp-grpc-server-addr of bmv2 is not"),
+        (["--no-p4", "--debugger"], "--debugger of bmv2 is not served"),
         (["--no-p4", "--log-console", "--log-file", "x"], "exclude each other"),
         (["--no-p4", "--pcap=/nowhere"], "there is no directory /nowhere"),
         (["--no-p4", "--ports", "/nowhere"], "cannot read the ports of /nowhere"),
@@ -141,14 +149,16 @@ def test_options_without_effect_are_noted(tmp_path: Path) -> None:
     with SwitchProcess(
         tmp_path,
         "--no-p4",
-        *("--nanolog", "ipc:///tmp/x", "--log-flush"),
+        *("--nanolog", "ipc:///tmp/x", "--log-flush", "--log-file-max-size", "9"),
         *("--", "--disable-swap", "--max-mc-groups", "9"),
         *("--grpc-server-addr", f"127.0.0.1:{free_port()}"),
     ) as switch:
         noted = [line for line in switch.lines() if line.startswith("Note: ")]
-        assert [line.split()[1] for line in noted] == [
-            "--nanolog",
-            "--max-mc-groups",
+        assert [line.removeprefix("Note: ").partition(":")[0] for line in noted] == [
+            "Ignoring --log-flush option because --log-file not specified",
+            "Ignoring --log-file-max-size option because --log-file not specified",
+            "--nanolog has no effect",
+            "--max-mc-groups has no effect",
         ]
         switch.stop()
 
@@ -161,6 +171,18 @@ def test_a_log_file_gets_the_name_that_bmv2_gives_it(tmp_path: Path) -> None:
     ) as switch:
         switch.stop()
     assert (tmp_path / "switch.txt").exists()
+
+
+def test_full_log_files_are_kept_under_the_names_of_bmv2(tmp_path: Path) -> None:
+    with SwitchProcess(
+        tmp_path,
+        *("--no-p4", "--log-file", str(tmp_path / "switch"), "--log-file-max-size", "100"),
+        *("--log-file-max-files", "2", "--log-flush", "--thrift-port", str(free_port())),
+        *("--", "--grpc-server-addr", f"127.0.0.1:{free_port(20000)}"),
+    ) as switch:
+        switch.stop()
+    kept = sorted(path.name for path in tmp_path.glob("switch*"))
+    assert kept == ["switch.1.txt", "switch.txt"]
 
 
 def test_python_dash_m_is_the_command() -> None:

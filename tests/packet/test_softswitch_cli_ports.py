@@ -113,12 +113,13 @@ def test_the_log_says_what_bmv2_says(bench: Bench, switch: SwitchProcess) -> Non
     bench.wires[1].send(frame())
     assert bench.wires[2].receive() == frame()
     bench.wires[1].send(frame(dst=OTHER_DST))
-    switch.await_line("[1.0] [cxt 0] Dropping packet")
+    switch.await_line("[1.0] [cxt 0] Dropping packet at the end of ingress")
     for line in (
         "Calling target program-options parser",
         f"Adding interface {bench.there[1]} as port 1",
         f"Server listening on {switch.address}",
         "[0.0] [cxt 0] Processing packet received on port 1",
+        "[0.0] [cxt 0] Egress port is 2",
         "[0.0] [cxt 0] Transmitting packet of size 60 out of port 2",
     ):
         assert any(line in said for said in switch.lines())

@@ -55,7 +55,7 @@ def test_a_file_of_commands(tmp_path: Path) -> None:
 def test_every_bad_line_of_a_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "queues"
     path.write_text(
-        "set_queue_rate\nset_queue_rate 1 2 3 4\nport_add veth0 1\nset_queue_depth 1 511\n"
+        "set_queue_rate\nset_queue_rate 1 2 3 4\nport_add veth0 1\nset_queue_depth 1 512\n"
         "set_queue_depth 7\n"
     )
     with pytest.raises(QueueSettingError) as caught:
@@ -66,7 +66,7 @@ def test_every_bad_line_of_a_file_is_named(tmp_path: Path) -> None:
         "line 1: set_queue_rate takes N [PORT [QUEUE]]",
         "line 2: set_queue_rate takes",
         "line 3: 'port_add' is none of set_queue_rate, set_queue_depth",
-        "line 4: port 511 of a queue depth is outside 0..510",
+        "line 4: port 512 of a queue depth is outside 0..511",
     ):
         assert text in said
 

@@ -68,6 +68,19 @@ def test_drop_in_egress(switch: Switch) -> None:
     assert run(switch, 13, 4) == []
 
 
+def test_another_drop_port() -> None:
+    device = Device(drop_port=9)
+    device.load_pipeline((PROGRAMS / "copies.json").read_bytes())
+    switch = Switch(device)
+    assert [c.out for c in run(switch, 0, 511)] == [511]
+    assert run(switch, 0, 9) == []
+    assert run(switch, 1) == []
+    assert [c.out for c in run(switch, 5)] == [7]
+    assert run(switch, 13, 4) == []
+    # the same program on a device with the usual one
+    assert [c.out for c in run(load("copies"), 0, 9)] == [9]
+
+
 def test_multicast_with_instances(switch: Switch) -> None:
     copies = run(switch, 2, 9)
     assert [(c.out, c.port, c.rid, c.instance_type) for c in copies] == [
