@@ -25,11 +25,14 @@ from controller.errors import EnvironmentLacksError, RunFailedError
 from controller.p4rt import SwitchAddress, SwitchUnreachableError
 from controller.peers import HostPeer, Hosts, Peer, connect, tail
 from controller.queues import QueueError, QueueSettings, set_bmv2_queues
+from topologies.marks import mark_folder, remove_leftovers
 from topologies.mininet_net import load_mininet
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, SwitchPlan
 from topologies.network import CPU_PORT, Network
 
 SWITCH_PROGRAMS = {"softswitch": "softswitch", "bmv2": "simple_switch_grpc"}
+_MODULES = {"softswitch": ("softswitch.cli", "softswitch.process")}
+"""What a switch that is a Python program consists of."""
 TOOLS = ("mnexec", "ip", "ethtool", "setpriv")
 FIRST_PORT = 9559
 """P4Runtime's own port; free ones from here up, below those that the kernel gives to clients."""
@@ -87,6 +90,7 @@ class RunningMininet:
                     tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
                 )
             )
+            mark_folder(folder)
             self._folder = folder
             ports = _free_ports(resources)
             self.addresses = tuple(
@@ -180,9 +184,10 @@ class RunningMininet:
             command=(program,),
             arguments={where.name: self._switch_arguments(where) for where in addresses},
             logs=folder / "switches",
+            module=_MODULES.get(self._target),
         )
         hosts = HostPlan(
-            command=(sys.executable, "-m", "traffic.process"),
+            module="traffic.process",
             controls=folder / "hosts",
             logs=folder / "hosts",
         )
@@ -242,12 +247,14 @@ class RunningMininet:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for Mininet's process to take everything down, or end it."""
+    """Wait for Mininet's process to take everything down; if it cannot, do so in its place."""
     try:
-        process.wait(STOP_DEADLINE_S)
+        code = process.wait(STOP_DEADLINE_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        code = process.wait()
+    if code != 0:
+        remove_leftovers()
 
 
 def _listens(address: str) -> bool:

@@ -24,23 +24,21 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import itertools
-import os
-import pickle
-import select
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from topologies.children import Children
+from topologies.marks import free_tag, mark_interface, remove_leftovers
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, SwitchPlan
 from topologies.network import Host, Network, ip_text, mac_text
-from topologies.relay import READY, Half, RelayPlan
+from topologies.nursery import Birth
+from topologies.relay import Half, RelayPlan
 from topologies.shaping import Shape, host_rate, scaled, tc_commands
 
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
@@ -48,13 +46,7 @@ DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
 HOST_INTERFACE = "eth0"
 HOST_PORT = 0
 GATEWAY = "10.255.255.254"
-ALIAS = "bluetree"
-RELAY = "the relay of the links"
-"""Its name among the processes."""
 _OFFLOADS = "tx off rx off sg off tso off gso off gro off"
-_STOP_DEADLINE_S = 5.0
-_RELAY_DEADLINE_S = 60.0
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def load_mininet() -> Any:
@@ -70,15 +62,6 @@ def load_mininet() -> Any:
         return importlib.import_module("mininet.net")
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    """The process of a switch or a host, and how to start it again."""
-
-    process: subprocess.Popen[bytes]
-    words: tuple[str, ...]
-    log: Path
-
-
 class MininetNetwork:
     """One network that is up, or on its way."""
 
@@ -90,8 +73,7 @@ class MininetNetwork:
         self._tag = tag
         self._net = load_mininet().Mininet(controller=None, build=False)
         self._nodes: dict[str, Any] = {}
-        self._processes: dict[str, _Process] = {}
-        self._killed: dict[str, _Process] = {}
+        self.children = Children()
 
     def build(self) -> None:
         """Create namespaces, links and addresses."""
@@ -120,8 +102,25 @@ class MininetNetwork:
 
     def start(self, switches: SwitchPlan, hosts: HostPlan) -> None:
         """Start the processes; those of switches and hosts are not waited for."""
+        folder = switches.logs.parent
         if self._relayed:
-            self._start_relay(switches.logs.with_name("relay.log"))
+            links = self._links
+            chances = (links.loss, links.duplicate, links.reorder)
+            plan = RelayPlan(tuple(self._relayed), *chances, links.seed)
+            self.children.run_relay(plan, folder / "relay.log")
+        modules = [hosts.module] if switches.module is None else [hosts.module, *switches.module]
+        self.children.open_nursery(modules, folder / "nursery.log")
+        self._start_switches(switches)
+        for host in (*self._network.workers, self._network.destination):
+            words = ["--name", host.name, "--mac", mac_text(host.mac), "--ip", ip_text(host.ip)]
+            words += ["--interface", HOST_INTERFACE, "--control", str(hosts.controls / host.name)]
+            if host.udp_port:
+                words += ["--udp-port", str(host.udp_port)]
+            log = hosts.logs / f"{host.name}.log"
+            namespace = self._nodes[host.name].pid
+            self.children.fork(Birth(hosts.module, tuple(words), host.name, log, namespace))
+
+    def _start_switches(self, plan: SwitchPlan) -> None:
         ports: dict[str, list[int]] = {name: [] for name in self._network.topology.switches}
         for link in self._network.links:
             ports[link.lower].append(link.lower_port)
@@ -129,56 +128,20 @@ class MininetNetwork:
         for host in (*self._network.workers, self._network.destination):
             ports[host.switch].append(host.port)
         for name, numbers in ports.items():
-            words = [*switches.command]
+            words = []
             for port in sorted(numbers):
                 words += ["-i", f"{port}@{self.interface(name, port)}"]
-            log = switches.logs / f"{self._network.device_id[name]}.log"
-            self._spawn(name, [*words, *switches.arguments[name]], log)
-        for host in (*self._network.workers, self._network.destination):
-            enter = ["mnexec", "-a", str(self._nodes[host.name].pid)]
-            words = [*enter, *hosts.command, "--name", host.name, "--mac", mac_text(host.mac)]
-            words += ["--ip", ip_text(host.ip), "--interface", HOST_INTERFACE]
-            words += ["--control", str(hosts.controls / host.name)]
-            if host.udp_port:
-                words += ["--udp-port", str(host.udp_port)]
-            self._spawn(host.name, words, hosts.logs / f"{host.name}.log")
+            words += plan.arguments[name]
+            log = plan.logs / f"{self._network.device_id[name]}.log"
+            if plan.module is None:
+                self.children.run(name, [*plan.command, *words], log)
+            else:
+                self.children.fork(Birth(plan.module[0], tuple(words), name, log))
 
     def stop(self) -> None:
         """End every process and remove everything that was created."""
-        for started in self._processes.values():
-            started.process.terminate()
-        for started in self._processes.values():
-            try:
-                started.process.wait(_STOP_DEADLINE_S)
-            except subprocess.TimeoutExpired:
-                started.process.kill()
-                started.process.wait()
+        self.children.stop()
         self._net.stop()
-
-    def dead(self) -> list[Path]:
-        """The logs of processes that have ended, though nobody asked them to."""
-        started = self._processes.values()
-        return [one.log for one in started if one.process.poll() is not None]
-
-    def pids(self) -> dict[str, int]:
-        """The processes that run, by switch or host."""
-        return {name: started.process.pid for name, started in self._processes.items()}
-
-    def kill(self, name: str) -> None:
-        """Kill a switch or a host where it stands; its interfaces stay."""
-        started = self._processes.pop(name, None)
-        if started is not None:
-            started.process.kill()
-            started.process.wait()
-            self._killed[name] = started
-
-    def restart(self, name: str) -> int | None:
-        """Start anew what was killed; its process id, None if it was not."""
-        killed = self._killed.pop(name, None)
-        if killed is None:
-            return None
-        self._spawn(name, killed.words, killed.log)
-        return self._processes[name].process.pid
 
     def namespaces(self) -> dict[str, int]:
         """For every host a process in its network namespace that stays."""
@@ -224,7 +187,7 @@ class MininetNetwork:
         )
         for interface in (one.interface, other.interface):
             if interface != HOST_INTERFACE:
-                _mark(interface)
+                mark_interface(interface)
 
     def _quieten(self) -> None:
         """No IPv6, no offloads, on every interface outside the hosts; then they are up."""
@@ -276,71 +239,12 @@ class MininetNetwork:
         if said.strip():
             raise RuntimeError(f"host {host.name}: {' | '.join(said.splitlines())}")
 
-    def _start_relay(self, log: Path) -> None:
-        """Start what joins the halves of links, and wait until it has them all."""
-        links = self._links
-        plan = RelayPlan(
-            tuple(self._relayed), links.loss, links.duplicate, links.reorder, links.seed
-        )
-        relay = self._spawn(
-            RELAY,
-            [sys.executable, "-m", "topologies.relay"],
-            log,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert relay.stdin is not None
-        assert relay.stdout is not None
-        relay.stdin.write(pickle.dumps(plan))
-        relay.stdin.flush()
-        if not select.select([relay.stdout], (), (), _RELAY_DEADLINE_S)[0]:
-            raise RuntimeError(f"the relay of the links is not ready in {_RELAY_DEADLINE_S:g} s")
-        if relay.stdout.readline() != READY:
-            raise RuntimeError(f"the relay of the links: {log.read_text(errors='replace')}")
-
-    def _spawn(
-        self,
-        name: str,
-        words: Sequence[str],
-        log: Path,
-        stdin: int = subprocess.DEVNULL,
-        stdout: int | None = None,
-    ) -> subprocess.Popen[bytes]:
-        with log.open("ab") as stream:
-            # Should this process be killed, the kernel ends its children.
-            process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *words],
-                stdin=stdin,
-                stdout=stream if stdout is None else stdout,
-                stderr=stream,
-                start_new_session=True,
-            )
-        self._processes[name] = _Process(process, tuple(words), log)
-        return process
-
-
-def _mark(interface: str) -> None:
-    """Say whose an interface is, as soon as it is there."""
-    Path(f"/sys/class/net/{interface}/ifalias").write_text(f"{ALIAS}:{os.getpid()}")
-
-
-def remove_leftovers() -> None:
-    """Remove the interfaces of runs whose process is gone."""
-    for alias in Path("/sys/class/net").glob("*/ifalias"):
-        try:
-            owner = alias.read_text().strip()
-        except OSError:
-            continue
-        kind, _, pid = owner.partition(":")
-        if kind == ALIAS and not Path(f"/proc/{pid}").exists():
-            subprocess.run(["ip", "link", "del", alias.parent.name], check=False)
-
 
 def serve(connection: Connection) -> None:
     """Bring up what the connection asks for, and take it down when the connection ends."""
     _, network, switches, hosts, links = connection.recv()
     remove_leftovers()
-    up = MininetNetwork(network, _free_tag(), links)
+    up = MininetNetwork(network, free_tag(), links)
     try:
         try:
             up.build()
@@ -352,29 +256,17 @@ def serve(connection: Connection) -> None:
         while True:
             what, *names = connection.recv()
             act: dict[str, Callable[..., object]] = {
-                "dead": up.dead,
-                "pids": up.pids,
+                "dead": up.children.dead,
+                "pids": up.children.pids,
                 "namespaces": up.namespaces,
-                "kill": up.kill,
-                "restart": up.restart,
+                "kill": up.children.kill,
+                "restart": up.children.restart,
             }
             connection.send((what, act[what](*names)))
     except (EOFError, OSError):
         pass  # the controller is gone, in good order or not
     finally:
         up.stop()
-
-
-def _free_tag() -> str:
-    """Four characters that no interface begins with."""
-    for number in itertools.count(os.getpid()):
-        text = ""
-        for _ in range(3):
-            number, digit = divmod(number, len(_DIGITS))
-            text = _DIGITS[digit] + text
-        if not any(Path("/sys/class/net").glob(f"b{text}*")):
-            return "b" + text
-    raise AssertionError("unreachable: the count has no end")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -14,18 +14,22 @@ class SwitchPlan:
     """How switches are started: for each, the words after its `-i port@interface` options.
 
     `command` is the program with its first words, `arguments[name]` what follows the interfaces.
+    Where `module` names Python modules, the first has the program's `main`; switches are then
+    forked from a process that has imported them all.
     """
 
     command: tuple[str, ...]
     arguments: dict[str, tuple[str, ...]]
     logs: Path
+    module: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """How host processes are started: the program, and the folder of their control sockets."""
+    """How host processes are started: the module with their `main`, and the folder of their
+    control sockets."""
 
-    command: tuple[str, ...]
+    module: str
     controls: Path
     logs: Path
 

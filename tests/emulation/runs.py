@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,25 @@ def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
     return True
 
 
-def descendants(pid: int) -> dict[int, list[str]]:
-    """The command lines of all processes that a process has started, directly or not."""
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process as it is listed."""
+
+    name: str
+    words: tuple[str, ...]
+
+
+def descendants(pid: int) -> dict[int, Process]:
+    """All processes that a process has started, directly or not, by their ids."""
     parents, words = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         one = int(stat.parent.name)
         with contextlib.suppress(OSError):
             parents[one] = int(stat.read_text().rpartition(")")[2].split()[1])
             line = stat.with_name("cmdline").read_bytes().decode(errors="replace")
-            words[one] = line.split("\0")
-    found: dict[int, list[str]] = {}
+            name = stat.with_name("comm").read_text().strip()
+            words[one] = Process(name, tuple(line.split("\0")))
+    found: dict[int, Process] = {}
     while more := {
         one: words[one]
         for one, parent in parents.items()

@@ -16,6 +16,7 @@ from controller.planning import plan
 from tests.emulation.isolated import run_isolated
 from tests.emulation.runs import (
     DEADLINE_S,
+    Process,
     command,
     descendants,
     eventually,
@@ -71,7 +72,7 @@ def test_nothing_is_left_after_a_kill(
 @pytest.mark.parametrize("victim", ["host w1", "switch b"])
 def test_a_process_that_dies_is_named(target: str, tree: str, victim: str) -> None:
     """Device 3 is switch b: ids follow the order in the file."""
-    marks = {"host w1": ["--name", "w1"], "switch b": ["--device-id", "3"]}[victim]
+    name = victim.split()[1]
     arguments = command(tree, "-k", "1", "--target", target, "--chunks", "20000")
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as one:
         found: list[int] = []
@@ -79,8 +80,8 @@ def test_a_process_that_dies_is_named(target: str, tree: str, victim: str) -> No
         def is_there() -> bool:
             found[:] = [
                 pid
-                for pid, words in descendants(one.pid).items()
-                if any(words[at : at + 2] == marks for at in range(len(words)))
+                for pid, process in descendants(one.pid).items()
+                if process.name == name or (name == "b" and _is_device(3, process))
             ]
             return bool(found)
 
@@ -89,8 +90,13 @@ def test_a_process_that_dies_is_named(target: str, tree: str, victim: str) -> No
             os.kill(pid, signal.SIGKILL)
         _, errors = one.communicate(timeout=DEADLINE_S)
     assert one.returncode == 4
-    assert re.search(rf"\b{victim.split()[1]}\b", errors.decode())
+    assert re.search(rf"\b{name}\b", errors.decode())
     assert len(errors.splitlines()) == 1
+
+
+def _is_device(number: int, process: Process) -> bool:
+    words = list(process.words)
+    return "--device-id" in words and words[words.index("--device-id") + 1] == str(number)
 
 
 def test_two_runs_at_once_do_not_disturb_each_other(target: str, tree: str) -> None:
