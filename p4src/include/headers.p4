@@ -27,8 +27,8 @@ typedef bit<3>  priority_t;
 typedef bit<64> tag_t;
 /* One bit for each source of a blue switch. */
 typedef bit<SOURCES> source_set_t;
-/* All lanes of a message side by side, lane 0 in the most significant bits. */
-typedef bit<LANES_BITS> lanes_t;
+/* The lanes of a word side by side, the first in the most significant bits. */
+typedef bit<WORD_BITS> lanes_t;
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8>  PROTOCOL_UDP   = 17;
@@ -106,6 +106,15 @@ header agg_h {
 
 header lanes_h {
     lanes_t word;
+#if WORDS > 1
+    lanes_t word_1;
+#endif
+#if WORDS > 2
+    lanes_t word_2;
+#endif
+#if WORDS > 3
+    lanes_t word_3;
+#endif
 }
 
 struct headers_t {

@@ -11,6 +11,13 @@
 #define LANES 32
 #endif
 
+/* Fields that the lanes of a message are divided into, 1 to 4: p4c takes integers up to 2048 bits, so
+ * more than 64 lanes need more than one, as in -DLANES=240 -DWORDS=4.
+ */
+#ifndef WORDS
+#define WORDS 1
+#endif
+
 /* Sources (workers and blue children) that one blue switch can sum for one job. */
 #ifndef SOURCES
 #define SOURCES 2048
@@ -35,7 +42,7 @@
 /* Cells by port number, which has 9 bits. */
 const int PORTS           = 512;
 const int LANE_BITS       = 32;
-const int LANES_BITS      = LANES * LANE_BITS;
+const int WORD_BITS       = LANES / WORDS * LANE_BITS;
 const int LANES_BYTES     = LANES * 4;
 const int UDP_BYTES       = 8;
 const int AGG_BYTES       = 20;

@@ -25,16 +25,27 @@ SOURCES = WORKERS[:4]
 CHUNKS = 10_000
 WINDOW = 64
 OTHER_LANES = 64
+BUILDS = {OTHER_LANES: 1, 128: 2, 192: 3, 240: 4}
+"""Builds with other lanes: lanes, and the words that they are divided into."""
 
 
 @pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> artefacts.Artefacts:
-    """The program compiled for OTHER_LANES."""
+def builds(tmp_path_factory: pytest.TempPathFactory) -> dict[int, artefacts.Artefacts]:
+    """The program compiled for each of BUILDS, by lanes."""
     if artefacts.compiler_version() is None:
         pytest.skip(f"{artefacts.COMPILER} is not on PATH: no build with other LANES was checked")
-    directory = tmp_path_factory.mktemp("wide")
-    artefacts.compile_program(directory, defines=(f"LANES={OTHER_LANES}",))
-    return artefacts.load(directory)
+    compiled = {}
+    for lane_count, words in BUILDS.items():
+        directory = tmp_path_factory.mktemp(f"lanes-{lane_count}")
+        artefacts.compile_program(directory, defines=(f"LANES={lane_count}", f"WORDS={words}"))
+        compiled[lane_count] = artefacts.load(directory)
+    return compiled
+
+
+@pytest.fixture
+def wide(builds: dict[int, artefacts.Artefacts]) -> artefacts.Artefacts:
+    """The program compiled for OTHER_LANES."""
+    return builds[OTHER_LANES]
 
 
 class Sender:
@@ -84,20 +95,49 @@ def test_ten_thousand_ones_from_each_of_four_ports_are_forty_thousand(target: Ta
     assert switch.messages() == (CHUNKS, 0)
 
 
-def test_a_build_with_more_lanes_sums_them_all(target: Target, wide: artefacts.Artefacts) -> None:
+@pytest.mark.parametrize("lane_count", BUILDS)
+def test_a_build_with_more_lanes_sums_them_all(
+    target: Target, builds: dict[int, artefacts.Artefacts], lane_count: int
+) -> None:
     job = Job(sources=SOURCES)
-    switch = BluetreeSwitch(target, job, program=wide)
-    senders = [Sender(source, OTHER_LANES) for source in SOURCES]
+    switch = BluetreeSwitch(target, job, program=builds[lane_count])
+    senders = [Sender(source, lane_count) for source in SOURCES]
     for chunk, factor in ((0, 1), (job.window, 3)):
         vectors = [
-            [(i * 1000 + lane - 1500) * factor for lane in range(OTHER_LANES)] for i in range(4)
+            [(i * 1000 + lane - 1500) * factor for lane in range(lane_count)] for i in range(4)
         ]
         for sender, values in zip(senders, vectors, strict=True):
             target.send(sender.port, sender.frame(chunk, pack_lanes(values)))
-        (message,) = sums(target.collect(), OTHER_LANES)
+        (message,) = sums(target.collect(), lane_count)
         assert message.values == tuple(map(sum, zip(*vectors, strict=True)))
         assert (message.weight, message.flags) == (4, 0)
-    assert switch.outcomes() == {Outcome.ABSORBED: 6, Outcome.EMITTED: 2}
+        again = senders[0].frame(chunk, pack_lanes([9] * lane_count), Flag.RESENT)
+        target.send(senders[0].port, again)
+        (repeated,) = sums(target.collect(), lane_count)
+        assert (repeated.values, repeated.flags) == (message.values, Flag.RESENT)
+    assert switch.outcomes() == {Outcome.ABSORBED: 6, Outcome.EMITTED: 2, Outcome.REEMITTED: 2}
+
+
+@pytest.mark.parametrize("lane_count", BUILDS)
+def test_overflow_is_seen_in_every_lane_and_stays_in_it(
+    target: Target, builds: dict[int, artefacts.Artefacts], lane_count: int
+) -> None:
+    """The first and the last lane of every word."""
+    BluetreeSwitch(target, Job(sources=SOURCES[:2]), program=builds[lane_count])
+    senders = [Sender(source, lane_count) for source in SOURCES[:2]]
+    in_word = lane_count // BUILDS[lane_count]
+    starts = range(0, lane_count, in_word)
+    edges = [lane for start in starts for lane in (start, start + in_word - 1)]
+    for chunk, lane in enumerate([None, *edges]):
+        values = [0] * lane_count
+        if lane is not None:
+            values[lane] = 2**30
+        for sender in senders:
+            target.send(sender.port, sender.frame(chunk, pack_lanes(values)))
+        (message,) = sums(target.collect(), lane_count)
+        assert message.flags == (0 if lane is None else Flag.OVERFLOW)
+        wrapped = [-(2**31) if i == lane else 0 for i in range(lane_count)]
+        assert list(message.values) == wrapped
 
 
 def test_builds_with_other_lanes_refuse_each_other(

@@ -21,8 +21,23 @@
 #define BLUETREE_AGGREGATION_P4
 
 /* The sign bit of every lane: 0x80000000 in each. */
-const int     ALL_LANES_ONE = ((1 << LANES_BITS) - 1) / ((1 << LANE_BITS) - 1);
+const int     ALL_LANES_ONE = ((1 << WORD_BITS) - 1) / ((1 << LANE_BITS) - 1);
 const lanes_t LANE_SIGNS    = (lanes_t)(ALL_LANES_ONE * (1 << (LANE_BITS - 1)));
+
+/* What `accumulate` does with the first word, for another one. */
+#define ACCUMULATE_WORD(number)                                                               \
+        lanes_t lanes_##number;                                                               \
+        slot_lanes_##number.read(lanes_##number, meta.slot);                                  \
+        lanes_##number = newer ? 0 : lanes_##number;                                          \
+        lanes_t addend_##number = joins ? hdr.lanes.word_##number : 0;                        \
+        lanes_t sum_##number = ((lanes_##number & ~LANE_SIGNS) +                              \
+                                (addend_##number & ~LANE_SIGNS))                              \
+                               ^ ((lanes_##number ^ addend_##number) & LANE_SIGNS);           \
+        lanes_t overflowed_##number = (lanes_##number ^ sum_##number)                         \
+                                      & (addend_##number ^ sum_##number) & LANE_SIGNS;        \
+        flags = flags | (overflowed_##number != 0 ? FLAG_OVERFLOW : 0);                       \
+        slot_lanes_##number.write(meta.slot, sum_##number);                                   \
+        hdr.lanes.word_##number = late ? hdr.lanes.word_##number : sum_##number;
 
 control Aggregation(inout headers_t hdr,
                     inout metadata_t meta,
@@ -32,6 +47,15 @@ control Aggregation(inout headers_t hdr,
     register<weight_t>(SLOTS)     slot_weight;
     register<exponent_t>(SLOTS)   slot_exponent;
     register<lanes_t>(SLOTS)      slot_lanes;
+#if WORDS > 1
+    register<lanes_t>(SLOTS)      slot_lanes_1;
+#endif
+#if WORDS > 2
+    register<lanes_t>(SLOTS)      slot_lanes_2;
+#endif
+#if WORDS > 3
+    register<lanes_t>(SLOTS)      slot_lanes_3;
+#endif
     register<bit<8>>(SLOTS)       slot_flags;
 
     /* source_bit: this source's bit; all_sources: the bits of all that the switch sums; weight: the
@@ -94,6 +118,15 @@ control Aggregation(inout headers_t hdr,
         lanes_t overflowed = (lanes ^ sum) & (addend ^ sum) & LANE_SIGNS;
         flags = flags | (joins ? hdr.agg.flags & FLAG_OVERFLOW : 0)
                       | (overflowed != 0 ? FLAG_OVERFLOW : 0);
+#if WORDS > 1
+        ACCUMULATE_WORD(1)
+#endif
+#if WORDS > 2
+        ACCUMULATE_WORD(2)
+#endif
+#if WORDS > 3
+        ACCUMULATE_WORD(3)
+#endif
         sources = joins ? sources | meta.source_bit : sources;
         weight = joins ? weight + hdr.agg.weight : weight;
         exponent = joins && hdr.agg.exponent > exponent ? hdr.agg.exponent : exponent;
