@@ -28,8 +28,8 @@ from topologies.network import Network
 from traffic.commands import Answer, Command, Commands
 from traffic.errors import TrafficError
 
-SLICE_EVENTS = 128
-"""Events between two looks at what others ask: a few milliseconds."""
+SLICE_EVENTS = 32
+"""Events between two looks at what others ask: one or two milliseconds."""
 SWITCH_INTERVAL_S = 0.0005
 """How long the interpreter lets a thread run while others wait: P4Runtime calls need several turns
 each, and with the default of 5 ms a write would take tens of milliseconds under load."""

@@ -43,7 +43,8 @@ DRAIN_S = 30.0
 FIRST_CHUNK_S = 10.0
 FINISH_S = 5.0
 """How long a job that is stopped may take to be answered what it has sent."""
-POLL_S = 0.005
+POLL_S = 0.02
+"""Between two questions to the hosts: each costs them time for messages."""
 WATCH_S = 0.25
 
 
@@ -146,7 +147,7 @@ class Engine:
                 raise
             installed = time.monotonic_ns()
             self._store.set_phase(job.id, Phase.MOVING)
-            await self._move(self._job(job.id))
+            await self._move(self._job(job.id), again=False)
             answered = await self._first_answer(job.id, allocation.epoch)
             removed = await self._drain(job.id)
         total = Written(written.inserted + removed.inserted, removed.deleted, removed.missed)
@@ -219,20 +220,23 @@ class Engine:
             await asyncio.to_thread(self._hosts.finish, job.id, job.chunks)
         await asyncio.to_thread(self._hosts.start, job.id)
 
-    async def _move(self, job: Job) -> None:
-        """From moving to draining. Doing it again does nothing more."""
+    async def _move(self, job: Job, *, again: bool = True) -> None:
+        """From moving to draining. With `again`, it may have been begun before."""
         new = job.allocation(Role.NEW)
         if new is None:
             raise NotNowError(f"job {job.id}: is moving, but has no new allocation")
-        progress = await self.progress(job.id)
-        moved = [worker.moved_at for worker in progress.workers if worker.epoch == new.epoch]
-        destination = progress.destination
-        if destination is not None and destination.epoch == new.epoch:
-            moved.append(destination.moved_at)
-        first = moved[0] if moved else await asyncio.to_thread(self._hosts.hold, job.id)
+        first = await self._moved_at(job.id, new.epoch) if again else None
+        if first is None:
+            first = await asyncio.to_thread(self._hosts.hold, job.id)
         plan = ledger.plan_of(self.network, job, new)
         await asyncio.to_thread(self._hosts.move, plan, first)
         self._store.turn(job.id, first)
+
+    async def _moved_at(self, number: int, epoch: int) -> int | None:
+        """The chunk from which on some host is in an epoch already."""
+        progress = await self.progress(number)
+        hosts = (progress.destination, *progress.workers)
+        return next((one.moved_at for one in hosts if one and one.epoch == epoch), None)
 
     async def _drain(self, number: int) -> Written:
         """Wait until the old epoch is through, and remove its entries."""
