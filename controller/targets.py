@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager
 
-from controller import mininet_running
+from controller import capacity, mininet_running
 from controller.errors import BadInputError, EnvironmentLacksError
 from controller.fabric_testbed import FabricTestbed
 from controller.mininet_testbed import MininetTestbed
@@ -17,8 +17,7 @@ from topologies.network import Network
 from topologies.shaping import ShapingError, check_rates
 
 FABRIC, SOFTSWITCH, BMV2, AUTO = "fabric", "softswitch", "bmv2", "auto"
-MAX_PROCESSES = {SOFTSWITCH: 160, BMV2: 320}
-"""Switches and hosts that one machine runs as processes: about 100 and 50 MB each."""
+TARGETS_OVER_MININET = (SOFTSWITCH, BMV2)
 AUTO_PROCESSES = 64
 """Larger networks are only brought up in Mininet when asked for by name."""
 QUEUE_FRAMES = 64
@@ -59,8 +58,7 @@ def choose(requested: str, topology: Topology, options: RunOptions) -> str:
             check_rates(topology, options.link_rate)
         except ShapingError as error:
             raise BadInputError(f"--link-rate: {error}") from None
-    most = MAX_PROCESSES[requested]
-    _check_size(topology, _processes(topology), "switches and hosts", most, requested)
+    _check_processes(topology, requested)
     return requested
 
 
@@ -109,6 +107,16 @@ def _is_plain(options: RunOptions) -> bool:
     """Whether a run does nothing to links and switches, and has one job."""
     changes = (options.loss, options.duplicate, options.reorder, options.link_rate, options.failure)
     return options.jobs == 1 and not any(changes) and not _fabric_only(options)
+
+
+def _check_processes(topology: Topology, target: str) -> None:
+    switches, hosts = len(topology.switches), sum(topology.overlay.tree.load) + 1
+    lacks = capacity.shortfall(capacity.needs(target, switches, hosts), capacity.free())
+    if lacks is not None:
+        raise BadInputError(
+            f"{topology.name}: {switches} switches and {hosts} hosts as processes need {lacks}; "
+            f"run a smaller network than this on --target {target}, or take --target fabric"
+        )
 
 
 def _check_size(topology: Topology, size: int, what: str, most: int, target: str) -> None:

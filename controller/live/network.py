@@ -135,16 +135,15 @@ class Roster:
 
 
 _ATTACH = AttachWorker | AttachDestination
-_PAGE_BYTES = 4096
 
 
 def resident_bytes(pids: Sequence[int]) -> int:
-    """Memory that processes hold, shared pages counted in each; 0 of those that are gone."""
+    """Memory that processes hold, shared pages split among them; 0 of those that are gone."""
     total = 0
     for pid in pids:
         try:
-            fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
         except OSError:
             continue
-        total += int(fields[1]) * _PAGE_BYTES
+        total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
     return total

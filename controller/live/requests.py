@@ -25,7 +25,7 @@ class NetworkDescription:
         addresses: the P4Runtime server of every switch, with its device id.
         pids: processes by what they are: "daemon", and where they have one, switches and hosts.
         start_seconds: from the start of the daemon until all was up.
-        memory: resident bytes of all these processes, now.
+        memory: bytes that all these processes hold now, shared pages counted once.
         rates: bits a second of every overlay switch's link upward; None: as fast as the machine.
         patience: what a worker waits at least before it sends again, beside the time that links of
             those rates take, in nanoseconds.

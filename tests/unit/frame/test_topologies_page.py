@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.targets import AUTO_PROCESSES, BMV2, MAX_PROCESSES, SOFTSWITCH
+from controller import capacity
+from controller.targets import AUTO_PROCESSES, BMV2, SOFTSWITCH
 from p4src.constants import SOURCES
 from tests.unit.frame.repository import ROOT
 from topologies import FAMILIES, RATE_LAWS, WorkloadOptions, parse
@@ -68,7 +69,8 @@ def test_families_laws_and_limits_are_those_of_the_code() -> None:
     assert all(f"| `{law}` |" in TEXT for law in RATE_LAWS)
     for limit in (MAX_SWITCHES, LAST_PORT, MAX_SOURCE, MAX_DEPTH, SOURCES):
         assert f"| {limit:,} " in TEXT
-    assert f"| {MAX_PROCESSES[SOFTSWITCH]} switches and hosts" in TEXT
-    assert f", {MAX_PROCESSES[BMV2]} as `bmv2`" in TEXT
+    memory = {name: capacity.SWITCH[name].memory >> 20 for name in (SOFTSWITCH, BMV2)}
+    each = f"{memory[SOFTSWITCH]} MiB a softswitch, {memory[BMV2]} MiB a bmv2"
+    assert f"{each}, {capacity.HOST.memory >> 20} MiB a host" in TEXT
     architecture = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert f"at most {AUTO_PROCESSES} switches and hosts" in " ".join(architecture.split())
