@@ -1,0 +1,21 @@
+"""Distributed training as traffic: models, workers that compute and send, parameter servers."""
+
+from traffic.training.models import MODELS, Layer, Model
+from traffic.training.schedule import LayerWork, Ordering, Schedule, compress
+from traffic.training.server import AggregationServer, ParameterServer, ServerHost
+from traffic.training.worker import StepTimes, TrainingWorker
+
+__all__ = [
+    "MODELS",
+    "AggregationServer",
+    "Layer",
+    "LayerWork",
+    "Model",
+    "Ordering",
+    "ParameterServer",
+    "Schedule",
+    "ServerHost",
+    "StepTimes",
+    "TrainingWorker",
+    "compress",
+]
