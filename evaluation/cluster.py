@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from controller.compile import JobPlan, compile_programs
@@ -25,10 +25,10 @@ from controller.placement import Tree, smc
 from controller.program import TableEntry
 from controller.scheduling import Scheduling, tensor_flow
 from p4src import artefacts
-from p4src.constants import AGG_UDP_PORT, JOBS, LANES, QUEUES
+from p4src.constants import AGG_UDP_PORT, JOBS, LANES, QUEUES, SLOTS
 from softswitch import Switch
 from topologies.fabric import HOST_PORT, Direction, Fabric, LinkSpec, PortQueues
-from topologies.network import Network, ip_text, mac_text, wire
+from topologies.network import Host, Network, ip_text, mac_text, wire
 from topologies.topology import Overlay, Topology
 from traffic.destination import Destination
 from traffic.endpoint import Op
@@ -44,6 +44,7 @@ from traffic.training import (
 )
 from traffic.training.server import Client, Place
 from traffic.training.worker import check_room
+from traffic.worker_config import WorkerConfig
 
 __all__ = ["CORE", "EDGE", "Cluster", "ClusterSettings", "JobResult", "message_time"]
 
@@ -171,8 +172,9 @@ class Cluster:
         budget = self.settings.budget
         blue = smc(self.network.topology.overlay.tree, budget).blue if budget else frozenset()
         count = len(self._schedules)
-        for schedule in self._schedules:
-            check_room(schedule, window)
+        if budget is not None:
+            for schedule in self._schedules:
+                check_room(schedule, SLOTS // count)
         return tuple(
             JobPlan(
                 job=job + 1,
@@ -230,18 +232,26 @@ class Cluster:
     # --- who is on it ---------------------------------------------------------------------------
 
     def _timing(self) -> Timing:
-        """A message is sent again when the link could have carried four iterations of all jobs."""
-        all_jobs = sum(schedule.chunks for schedule in self._schedules)
-        patience = 4 * all_jobs * self.settings.workers * message_time(self.settings.payload_rate)
-        return Timing(patience, 8 * patience, _TRIES)
+        """A message is sent again at first when the link could have carried two iterations."""
+        return Timing(2 * self._iteration_time(), 8 * self._iteration_time(), _TRIES)
+
+    def _iteration_time(self) -> int:
+        """Nanoseconds in which the shared link carries what all workers push in an iteration."""
+        pushed = sum(schedule.chunks for schedule in self._schedules) * self.settings.workers
+        return pushed * message_time(self.settings.payload_rate)
+
+    def _worker_config(self, plan: JobPlan, host: Host) -> WorkerConfig:
+        """Later than at first, a message is sent again when its tensor's answers say so, but never
+        sooner than it could have waited behind all others of an iteration."""
+        told = worker_config(self.network, plan, host, Op.ALLREDUCE, self._timing(), 0)
+        return replace(told, min_timeout=self._iteration_time())
 
     def _workers(self, plan: JobPlan, schedule: Schedule) -> tuple[TrainingWorker, ...]:
-        timing = self._timing()
         is_plain = self.settings.budget is None
         begin = random.Random(f"{self.settings.seed}|{plan.job}|begin").random()
         return tuple(
             TrainingWorker(
-                worker_config(self.network, plan, host, Op.ALLREDUCE, timing, 0),
+                self._worker_config(plan, host),
                 schedule,
                 dst_port=_SERVER_UDP_PORT + plan.job if is_plain else AGG_UDP_PORT,
                 # The first job at once, the others at any time of an iteration's computation.

@@ -3,13 +3,18 @@
 import hashlib
 from pathlib import Path
 
-from evaluation import applications, many, offline, single
+from evaluation import applications, many, offline, single, training
 from evaluation.corpus import Words
 from evaluation.settings import Cell, Record
 
 __all__ = ["code_digest", "measure", "needs_words"]
 
-_MEASURES = {"single": single.measure, "many": many.measure, "offline": offline.measure}
+_MEASURES = {
+    "single": single.measure,
+    "many": many.measure,
+    "offline": offline.measure,
+    "training": training.measure,
+}
 
 
 def needs_words(cell: Cell) -> bool:
@@ -32,6 +37,10 @@ def code_digest() -> str:
         *(root / "evaluation" / f"{name}.py" for name in _EXPERIMENT_FILES),
         *sorted((root / "controller" / "placement").glob("*.py")),
         *(root / "topologies" / f"{name}.py" for name in _TOPOLOGY_FILES),
+        *(root / "controller" / f"{name}.py" for name in _CONTROLLER_FILES),
+        *sorted((root / "topologies" / "fabric").glob("*.py")),
+        *sorted((root / "traffic" / "training").glob("*.py")),
+        root / "p4src" / "build" / "bluetree.json",
     ]
     for path in files:
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
@@ -40,11 +49,14 @@ def code_digest() -> str:
 
 _EXPERIMENT_FILES = (
     "applications",
+    "cluster",
     "corpus",
     "experiments",
     "many",
     "offline",
     "settings",
     "single",
+    "training",
 )
+_CONTROLLER_FILES = ("compile", "endpoints", "scheduling")
 _TOPOLOGY_FILES = ("families", "spec", "topology", "workload")

@@ -1,4 +1,4 @@
-"""The evaluation of the paper: its figures by name, from cells to files."""
+"""The evaluation of the papers: their figures by name, from cells to files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from evaluation.corpus import Text
 from evaluation.experiments import code_digest
-from evaluation.figures import fig1, fig2, fig3, fig4, fig5, fig6
+from evaluation.figures import fig1, fig2, fig3, fig4, fig5, fig6, tensorexpress
 from evaluation.output import Output, write
 from evaluation.settings import Cell, Settings
 from evaluation.store import Store
@@ -34,9 +34,10 @@ FIGURES: Mapping[str, Kind] = MappingProxyType(
         "fig4": Kind(fig4.cells, fig4.build),
         "fig5": Kind(fig5.cells, fig5.build),
         "fig6": Kind(fig6.cells, fig6.build),
+        "tensorexpress": Kind(tensorexpress.cells, tensorexpress.build),
     }
 )
-"""Every figure of the paper, by the name that the command line takes."""
+"""Every figure of the papers, by the name that the command line takes."""
 
 
 @dataclass(frozen=True, slots=True)

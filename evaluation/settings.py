@@ -45,6 +45,9 @@ class Settings:
         capacities: the values of a(s) in Fig. 5.
         features: of the parameter server, Fig. 6.
         dropout: the chance that a worker drops a feature, in percent.
+        models: that are trained, in the evaluation of TensorExpress.
+        trainings: at most so many repeats of each training, as they are long.
+        sweeps: whether to train at other rates, windows, depths and losses as well.
     """
 
     repeats: int = 10
@@ -57,6 +60,9 @@ class Settings:
     capacities: tuple[int, ...] = (4, 8, 16, 32)
     features: int = 10_000
     dropout: int = 50
+    models: tuple[str, ...] = ("alexnet", "vgg16", "resnet50", "bert-base")
+    trainings: int = 3
+    sweeps: bool = True
 
 
 Value = str | int | tuple[int, ...]

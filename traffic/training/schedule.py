@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from p4src.constants import LANES
 from traffic.errors import ConfigError
+from traffic.message import pack_lanes
 from traffic.training.models import Model
 
 _SECOND_NS = 1_000_000_000
@@ -131,3 +132,24 @@ def patterns() -> Sequence[Sequence[int]]:
          for lane in range(LANES)]
         for row in range(PATTERNS)
     ]  # fmt: skip
+
+
+def packed_rows() -> list[bytes]:
+    """The rows as the lanes of a message."""
+    return [pack_lanes(row) for row in patterns()]
+
+
+def packed_sums(workers: int) -> list[bytes]:
+    """The lanes that the sum over `workers` has, by chunk number modulo `PATTERNS`."""
+    rows = patterns()
+    return [
+        pack_lanes(
+            [
+                sum(lane)
+                for lane in zip(
+                    *(rows[values(rank, chunk)] for rank in range(workers)), strict=True
+                )
+            ]
+        )
+        for chunk in range(PATTERNS)
+    ]

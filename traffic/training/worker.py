@@ -23,10 +23,10 @@ from traffic.message import (
     Message,
     decode_datagram,
     ip_bytes,
-    pack_lanes,
 )
 from traffic.ticket import Ticket, add_ticket
-from traffic.training.schedule import Ordering, Schedule, patterns, values
+from traffic.timeout import RetransmissionTimer
+from traffic.training.schedule import Ordering, Schedule, packed_rows, packed_sums, values
 from traffic.worker_config import WorkerConfig
 
 _TICKET_VALUES = 1 << 16
@@ -41,20 +41,23 @@ class StepTimes:
         blocking: from the end of the backward pass until the parameters of layer 0 are in.
         waiting: in all, for layer 0 and those after it.
         iteration: from the beginning of the backward pass to the end of the forward pass.
+        latency: of each layer, from the end of its backward computation until it is in.
     """
 
     blocking: int
     waiting: int
     iteration: int
+    latency: tuple[int, ...]
 
 
 class _Pending:
     """A message without an answer."""
 
-    __slots__ = ("deadline", "tries")
+    __slots__ = ("deadline", "first_sent", "tries")
 
-    def __init__(self, deadline: int) -> None:
-        self.deadline = deadline
+    def __init__(self, now: int, timeout: int) -> None:
+        self.first_sent = now
+        self.deadline = now + timeout
         self.tries = 1
 
 
@@ -91,12 +94,8 @@ class TrainingWorker:
             )
         )
         self._own = (ip_bytes(config.ip), config.udp_port)
-        rows = patterns()
-        self._rows = [pack_lanes(row) for row in rows]
-        self._sums = [pack_lanes([sum(lane) for lane in zip(*each, strict=True)]) for each in (
-            [rows[values(rank, chunk)] for rank in range(config.workers)]
-            for chunk in range(len(rows))
-        )]  # fmt: skip
+        self._rows = packed_rows()
+        self._sums = packed_sums(config.workers)
         self._first_chunks = schedule.first_chunks()
         self._layer_of = schedule.layer_of()
         self._iteration = 0
@@ -115,6 +114,10 @@ class TrainingWorker:
         # By layer: messages sent, messages answered; which layers have something to send.
         self._sent = [0] * len(schedule.layers)
         self._answered = [0] * len(schedule.layers)
+        self._computed_at = [0] * len(schedule.layers)
+        self._latency = [0] * len(schedule.layers)
+        # Tensors are streams of their own: some wait long behind others, so each is timed alone.
+        self._timers = [_timer(config) for _ in schedule.layers]
         self._ready: list[int] = []
         self._pending: dict[int, _Pending] = {}
         self._deadlines: list[tuple[int, int]] = []
@@ -177,11 +180,14 @@ class TrainingWorker:
             or (datagram.dst_ip, datagram.dst_port) != self._own
         ):
             return []
-        del self._pending[message.chunk]
+        entry = self._pending.pop(message.chunk)
         if message.lanes != self._sums[message.chunk % len(self._sums)]:
             self._wrong += 1
         layer = self._layer_of[message.chunk - self._iteration * self.schedule.pool]
         self._answered[layer] += 1
+        self._timers[layer].answered(now - entry.first_sent, unambiguous=entry.tries == 1)
+        if self._answered[layer] == self.schedule.layers[layer].chunks:
+            self._latency[layer] = now - self._computed_at[layer]
         if self._waits_since is not None and layer == self._layer:
             self._go_forward(now)
         return self._send(now, layer)
@@ -233,6 +239,7 @@ class TrainingWorker:
                 self._go_forward(now)
             return []
         layer = self._layer
+        self._computed_at[layer] = now
         heapq.heappush(self._ready, layer)
         if layer:
             self._layer -= 1
@@ -257,7 +264,9 @@ class TrainingWorker:
         self._compute(now)
 
     def _end(self, now: int) -> None:
-        self._steps.append(StepTimes(self._blocking, self._waiting, now - self._began))
+        self._steps.append(
+            StepTimes(self._blocking, self._waiting, now - self._began, tuple(self._latency))
+        )
         self._iteration += 1
         if self._iteration == self.schedule.iterations:
             self._finished = True
@@ -291,15 +300,15 @@ class TrainingWorker:
     def _first(self, layer: int, now: int) -> bytes:
         chunk = self._iteration * self.schedule.pool + self._first_chunks[layer] + self._sent[layer]
         self._sent[layer] += 1
-        entry = self._pending[chunk] = _Pending(now + self.config.initial_timeout)
+        entry = self._pending[chunk] = _Pending(now, self._timers[layer].timeout())
         heapq.heappush(self._deadlines, (entry.deadline, chunk))
         return self._frame(chunk, 0)
 
     def _again(self, chunk: int, now: int) -> bytes:
         entry = self._pending[chunk]
-        wait = self.config.initial_timeout << min(entry.tries, self.config.max_doublings)
+        layer = self._layer_of[chunk - self._iteration * self.schedule.pool]
         direct = entry.tries > self.config.direct_after
-        entry.deadline = now + min(wait, self.config.max_timeout)
+        entry.deadline = now + self._timers[layer].timeout(entry.tries)
         entry.tries += 1
         heapq.heappush(self._deadlines, (entry.deadline, chunk))
         self._resent += 1
@@ -327,6 +336,12 @@ class TrainingWorker:
         self._busy_until = _NEVER
         self._pending.clear()
         self._deadlines.clear()
+
+
+def _timer(config: WorkerConfig) -> RetransmissionTimer:
+    return RetransmissionTimer(
+        config.initial_timeout, config.min_timeout, config.max_timeout, config.max_doublings
+    )
 
 
 def check_room(schedule: Schedule, window: int) -> None:

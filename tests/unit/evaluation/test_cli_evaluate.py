@@ -37,7 +37,6 @@ def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        (["tensorexpress"], 2, "tensorexpress: its evaluation is not here yet; take fig1 to fig6"),
         (["fig7"], 2, "'fig7' is not one of"),
         (["fig2", "--repeats", "0"], 2, "--repeats"),
         (["fig2", "--jobs", "0"], 2, "--jobs"),
