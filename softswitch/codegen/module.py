@@ -14,6 +14,7 @@ another pass go to ``S.later``.
 from dataclasses import dataclass
 
 from softswitch import ir
+from softswitch.codegen.bindings import bind_state
 from softswitch.codegen.calculations import Calculations
 from softswitch.codegen.controls import ControlCode
 from softswitch.codegen.digests import write_digests
@@ -87,23 +88,6 @@ class ModuleCode:
         ]
         return any(isinstance(n, kind) for a in actions for n in walk(a))
 
-    def _references(self, out: Writer, text: str) -> None:
-        """Locals for the state of the switch that `text` uses."""
-        program = self.program
-        wanted: list[tuple[str, str]] = []
-        for i, _ in enumerate(program.tables):
-            wanted.append((f"t{i}", f"S.lookups[{i}]"))
-        for i, _ in enumerate(program.registers):
-            wanted.append((f"reg{i}", f"S.registers[{i}]"))
-        for i, _ in enumerate(program.counters):
-            wanted.append((f"cnp{i}", f"S.packets[{i}]"))
-            wanted.append((f"cnb{i}", f"S.bytes[{i}]"))
-        for name, source in wanted:
-            if f"{name}(" in text or f"{name}[" in text:
-                out.line(f"{name} = {source}")
-        if "D[" in text:
-            out.line("D = S.defaults")
-
     # --- egress ---------------------------------------------------------------------------------
 
     def _egress(self) -> tuple[str, list[str]]:
@@ -118,7 +102,7 @@ class ModuleCode:
         text = body.text().replace("@LIVE@", "".join(f", {self._reset(n)}" for n in live))
         out = Writer()
         with out.block(f"def egress({', '.join([_EGRESS, *live])}):"):
-            self._references(out, text)
+            text = bind_state(self.program, out, text)
             for line in text.splitlines()[1:]:
                 out.line(line[1:])
         return out.text(), live
@@ -272,7 +256,7 @@ class ModuleCode:
         used = sorted((body.names() & self.state) | (set(live) & self.state))
         out = Writer()
         with out.block(f"def ingress({_INGRESS}):"):
-            self._references(out, text)
+            text = bind_state(self.program, out, text)
             for value in ("0", "False"):
                 names = [n for n in used if self.layout.initial(n) == value]
                 if names:
