@@ -16,7 +16,7 @@ RUN ?= fat-tree:k=4 -k 4 --workload digits
 SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types p4 proto bench bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets campaign-reallocate fuzz
+.PHONY: help setup run test lint types p4 proto bench bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets campaign-reallocate fuzz bench-testbed
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ campaign-placement: $(STAMP) ## every exact placement algorithm against brute fo
 
 bench-switch: $(STAMP) ## softswitch against bmv2 on real links: packets a second, CPU a packet (as root)
 	@$(BIN)/python -m evaluation.bench_veth
+
+bench-testbed: $(STAMP) ## networks over Mininet: AllReduce, start-up, memory, reallocation, in one table (as root)
+	@$(BIN)/python -m evaluation.bench_testbed $(ARGS)
 
 campaign-stf: $(STAMP) ## run p4c's recorded packets: STF=<p4c>/testdata/p4_16_samples
 	@[ -n "$(STF)" ] || { echo "make: name p4c's test programs:" \

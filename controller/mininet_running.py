@@ -27,7 +27,7 @@ from controller.peers import HostPeer, Hosts, Peer, connect, tail
 from controller.queues import QueueError, QueueSettings, set_bmv2_queues
 from topologies.marks import mark_folder, remove_leftovers
 from topologies.mininet_net import load_mininet
-from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, SwitchPlan
+from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, StartTimes, SwitchPlan
 from topologies.network import CPU_PORT, Network
 
 SWITCH_PROGRAMS = {"softswitch": "softswitch", "bmv2": "simple_switch_grpc"}
@@ -80,6 +80,7 @@ class RunningMininet:
         self._queues = queues
         self._lock = threading.Lock()
         self._folder = Path()
+        self.times = StartTimes(0.0, 0.0)
         self._resources = ExitStack()
 
     def __enter__(self) -> Self:
@@ -192,9 +193,10 @@ class RunningMininet:
             logs=folder / "hosts",
         )
         self._mininet.send("up", self.network, switches, hosts, self._links)
-        answer, text = self._mininet.receive()
+        answer, what = self._mininet.receive()
         if answer != "up":
-            raise RunFailedError(f"Mininet did not bring the network up: {text}")
+            raise RunFailedError(f"Mininet did not bring the network up: {what}")
+        self.times = what
 
     def _switch_arguments(self, where: SwitchAddress) -> tuple[str, ...]:
         words = ["--no-p4", "--device-id", str(where.device_id), "--log-console", "-L", "warn"]

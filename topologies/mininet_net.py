@@ -6,7 +6,7 @@ told what to bring up over a Unix socket, and takes everything down when that co
 however it ends, the run's folder with its sockets and logs included:
 
     ("up", Network, SwitchPlan, HostPlan, LinkPlan)
-                answered ("up", None) or ("failed", text)
+                answered ("up", StartTimes) or ("failed", text)
     ("dead",)   answered ("dead", logs of processes that have ended unasked)
     ("pids",)   answered ("pids", process ids by the name of switch or host)
     ("namespaces",)
@@ -24,18 +24,21 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from softswitch.ports.interface import disable_offloads
 from topologies.children import Children
 from topologies.marks import free_tag, mark_interface, remove_leftovers
-from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, SwitchPlan
+from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, StartTimes, SwitchPlan
 from topologies.network import Host, Network, ip_text, mac_text
 from topologies.nursery import Birth
 from topologies.relay import Half, RelayPlan
@@ -199,8 +202,8 @@ class MininetNetwork:
                 ipv6.write_text("1")
             lines.append(f"link set {name} up")
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
-        loop = f'for i in "$@"; do ethtool -K "$i" {_OFFLOADS}; done'
-        subprocess.run(["sh", "-c", loop, "sh", *names], check=False, capture_output=True)
+        for name in names:
+            disable_offloads(name)
 
     def _shape(self) -> None:
         """Give the switches' ends of all links their rates; a host's own is shaped with it."""
@@ -225,14 +228,18 @@ class MininetNetwork:
         if self._links.base is not None:
             bps = host_rate(self._network, host.name, self._links.base)
             shapes.append(Shape(HOST_INTERFACE, bps))
+        batch = (
+            f"addr add {ip_text(host.ip)}/32 dev {HOST_INTERFACE}",
+            f"link set {HOST_INTERFACE} up",
+            f"neigh add {GATEWAY} lladdr {gateway} dev {HOST_INTERFACE}",
+            f"route add {GATEWAY}/32 dev {HOST_INTERFACE}",
+            f"route add default via {GATEWAY}",
+        )
+        # As few programs as possible: there are many hosts.
         steps = (
-            "sysctl -q -w net.ipv6.conf.all.disable_ipv6=1",
+            "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6",
             f"ethtool -K {HOST_INTERFACE} {_OFFLOADS} > /dev/null",
-            f"ip addr add {ip_text(host.ip)}/32 dev {HOST_INTERFACE}",
-            f"ip link set {HOST_INTERFACE} up",
-            f"ip neigh add {GATEWAY} lladdr {gateway} dev {HOST_INTERFACE}",
-            f"ip route add {GATEWAY}/32 dev {HOST_INTERFACE}",
-            f"ip route add default via {GATEWAY}",
+            f"printf '%s\\n' {' '.join(map(shlex.quote, batch))} | ip -batch -",
             *(f"tc {command}" for command in tc_commands(shapes)),
         )
         said = self._nodes[host.name].cmd("; ".join(steps))
@@ -247,12 +254,14 @@ def serve(connection: Connection) -> None:
     up = MininetNetwork(network, free_tag(), links)
     try:
         try:
+            began = time.monotonic()
             up.build()
+            built = time.monotonic()
             up.start(switches, hosts)
         except Exception as error:  # Mininet itself raises nothing more special
             connection.send(("failed", f"{type(error).__name__}: {error}"))
         else:
-            connection.send(("up", None))
+            connection.send(("up", StartTimes(began, built)))
         while True:
             what, *names = connection.recv()
             act: dict[str, Callable[..., object]] = {

@@ -53,3 +53,16 @@ class LinkPlan:
     def has_faults(self) -> bool:
         """Whether anything happens to frames."""
         return any((self.loss, self.duplicate, self.reorder))
+
+
+@dataclass(frozen=True, slots=True)
+class StartTimes:
+    """When a network was brought up, by the machine's monotonic clock, in seconds.
+
+    Attributes:
+        began: before the first namespace.
+        built: all namespaces and links are there; processes are started from now on.
+    """
+
+    began: float
+    built: float
