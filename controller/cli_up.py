@@ -97,6 +97,9 @@ def up_command(
             raise BadInputError(
                 f"no network is up in {folder.path}: name a topology, such as fat-tree:k=4"
             )
+        reason = None if target == targets.AUTO else targets.why_not(target)
+        if reason is not None:
+            raise EnvironmentLacksError(reason)
         options = {"--workers": workers, "--rates": rates, "--seed": str(seed)}
         given = [word for name, value in options.items() if value for word in (name, value)]
         _start_network(folder, topology, target, given)

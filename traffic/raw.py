@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Iterator
 
@@ -40,6 +41,11 @@ def received(raw: socket.socket) -> Iterator[bytes]:
             frame, address = raw.recvfrom(_LARGEST_FRAME, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
+        except OSError as error:
+            # The link has been down since the last look; it may be up again.
+            if error.errno == errno.ENETDOWN:
+                return
+            raise
         # The kernel answers everything but UDP, and shows a raw socket what it sends itself.
         if address[2] != _PACKET_OUTGOING and frame[_PROTOCOL_AT : _PROTOCOL_AT + 1] == _UDP:
             yield frame

@@ -140,10 +140,11 @@ class Servicer:
         """See the proto."""
         where = self._addresses.get(request.name)
         if where is None:
-            shown = ", ".join(list(self._addresses)[:6])
+            names = list(self._addresses)
+            shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
             await context.abort(
                 grpc.StatusCode.NOT_FOUND,
-                f"{request.name}: no such switch; there are {len(self._addresses)}: {shown}, ...",
+                f"{request.name}: no such switch; there are {len(names)}: {shown}",
             )
         engine = self._engine
         return messages.switch_message(engine.network, engine.jobs(), where, engine.board.troubles)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from controller.cli import invoke
+from controller.cli_up import SHELL_PYTHON
+from tests.testbeds import Bluetree
 
 DEADLINE_S = 60
 TREE = {
@@ -25,37 +28,12 @@ TREE = {
 }
 
 
-class Bluetree:
-    """The command line against one folder."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder = folder
-        self._capsys = capsys
-
-    def __call__(self, command: str, *words: str, exit_code: int = 0) -> dict[str, Any]:
-        """The JSON document of a command; of one that fails, its errors as "stderr"."""
-        self._capsys.readouterr()
-        code = invoke([command, *words, "--state", str(self.folder), "--json"])
-        shown = self._capsys.readouterr()
-        assert code == exit_code, shown.err
-        if code:
-            return {"stderr": shown.err}
-        document: dict[str, Any] = json.loads(shown.out)
-        return document
-
-    def text(self, command: str, *words: str) -> str:
-        """What people see of a command."""
-        self._capsys.readouterr()
-        assert invoke([command, *words, "--state", str(self.folder)]) == 0
-        return self._capsys.readouterr().out
-
-
 @pytest.fixture
 def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
     """The command line against a folder of the test; whatever is up in it is taken down."""
     command = Bluetree(tmp_path / "s", capsys)
     yield command
-    invoke(["down", "--state", str(command.folder)])
+    command.clean_up()
 
 
 @pytest.fixture
@@ -192,6 +170,43 @@ def test_a_standby_takes_over(bluetree: Bluetree, tree: str) -> None:
     _assert_right(bluetree("stop"))
 
 
+@pytest.mark.skipif(
+    not SHELL_PYTHON.exists(),
+    reason="p4runtime-shell is absent (`make shell-env`): `bluetree shell` was not tried",
+)
+def test_a_shell_reads_and_with_write_is_tidied_up_after(bluetree: Bluetree, tree: str) -> None:
+    bluetree("up", tree, "--target", "fabric")
+    bluetree("start", "-k", "1")
+    count = 'print("entries:", len(list(TableEntry("upstream").read())))\n'
+    said = _shell(bluetree.folder, count, "r")
+    assert "only have read access" in said
+    assert "entries: 4" in said
+    insert = (
+        'entry = TableEntry("upstream")(action="BluetreeIngress.upstream.to_parent")\n'
+        'entry.match["job"] = "9"; entry.match["phase"] = "0"; entry.match["resent"] = "0"\n'
+        'entry.action["port"] = "1"; entry.action["mac"] = "1"\n'
+        "entry.insert()\n"
+    )
+    said = _shell(bluetree.folder, insert + count, "r", "--write")
+    assert "only have read access" not in said
+    assert "entries: 5" in said
+    log = bluetree.folder / "controller.log"
+    _until(lambda: "r: is back" in log.read_text())
+    counters = {link["switch"] for link in bluetree("counters")["links"]}
+    assert counters == {"r", "a", "b"}
+    bluetree("reallocate", "--blue", "b")
+    _assert_right(bluetree("stop"))
+
+
+def _shell(folder: Path, words: str, *arguments: str) -> str:
+    """What p4runtime-shell prints when it is told some words."""
+    command = [sys.executable, "-m", "controller.cli", "shell", *arguments, "--state", str(folder)]
+    done = subprocess.run(
+        command, input=words, capture_output=True, text=True, timeout=DEADLINE_S, check=True
+    )
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -205,6 +220,17 @@ def test_without_a_testbed_the_remedy_is_named(
     bluetree: Bluetree, words: list[str], text: str
 ) -> None:
     assert text in bluetree(words[0], *words[1:], exit_code=2)["stderr"]
+
+
+@pytest.mark.parametrize("target", ["softswitch", "bmv2"])
+def test_an_ordinary_user_is_told_what_works(
+    bluetree: Bluetree, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    said = bluetree("up", "fat-tree:k=2", "--target", target, exit_code=3)["stderr"]
+    assert said.count("\n") == 1
+    assert "needs root" in said
+    assert "use --target fabric" in said
 
 
 def test_what_cannot_be_is_refused_in_one_line(bluetree: Bluetree, tree: str) -> None:

@@ -1,0 +1,73 @@
+"""A testbed that stays up, over Mininet: real links, a process a switch and a host."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.live.client import NetworkClient
+from tests.emulation.runs import eventually
+from tests.testbeds import Bluetree
+
+DEADLINE_S = 100
+
+
+@pytest.fixture
+def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
+    """The command line against a folder of the test; whatever is up in it is taken down."""
+    command = Bluetree(tmp_path / "s", capsys)
+    yield command
+    command.clean_up()
+
+
+def test_the_life_of_a_testbed_on_real_links(bluetree: Bluetree, target: str, tree: str) -> None:
+    up = bluetree("up", tree, "--target", target, "--backup")
+    assert up["target"] == target
+    bluetree("start", "-k", "1", "--op", "allreduce")
+    moved = bluetree("reallocate", "--blue", "b")
+    assert moved["first_chunk_after"] > 0
+
+    # The standby takes over; the job does not notice.
+    os.kill(up["controller"], signal.SIGKILL)
+    status = bluetree("status")
+    assert status["controller"]["pid"] == up["standbys"][0]
+    assert {switch["state"] for switch in status["switches"]} == {"up"}
+    bluetree("reallocate", "--blue", "r,b")
+    (job,) = bluetree("stop")["jobs"]
+    assert (job["correct"], job["reallocations"]) == (True, 2)
+    for link in job["links"]:
+        assert link["messages"] == link["expected"], link
+
+    # A switch that starts anew gets its program and entries back, and the job goes on.
+    bluetree("start", "-k", "1")
+    with NetworkClient(bluetree.folder) as network:
+        network.kill("b")
+        assert eventually(lambda: _state(bluetree, "b") == "down", DEADLINE_S)
+        network.restart("b")
+        processes = network.describe().pids.values()
+    assert eventually(lambda: _state(bluetree, "b") == "up", DEADLINE_S)
+    completed = bluetree("status")["jobs"][0]["completed"]
+    assert eventually(lambda: bluetree("status")["jobs"][0]["completed"] > completed, DEADLINE_S)
+    (job,) = bluetree("stop")["jobs"]
+    assert job["correct"] is True
+
+    bluetree("down")
+    assert not bluetree.folder.exists()
+    assert not any(map(_runs, processes))
+
+
+def _state(bluetree: Bluetree, name: str) -> str:
+    switches = bluetree("status")["switches"]
+    return next(str(switch["state"]) for switch in switches if switch["name"] == name)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there, and not just its entry that nobody has read yet."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False

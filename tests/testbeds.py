@@ -1,0 +1,40 @@
+"""The command line against a testbed of a test's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.cli import invoke
+
+
+class Bluetree:
+    """The command line against one folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, command: str, *words: str, exit_code: int = 0) -> dict[str, Any]:
+        """The JSON document of a command; of one that fails, its errors as "stderr"."""
+        self._capsys.readouterr()
+        code = invoke([command, *words, "--state", str(self.folder), "--json"])
+        shown = self._capsys.readouterr()
+        assert code == exit_code, shown.err
+        if code:
+            return {"stderr": shown.err}
+        document: dict[str, Any] = json.loads(shown.out)
+        return document
+
+    def text(self, command: str, *words: str) -> str:
+        """What people see of a command."""
+        self._capsys.readouterr()
+        assert invoke([command, *words, "--state", str(self.folder)]) == 0
+        return self._capsys.readouterr().out
+
+    def clean_up(self) -> None:
+        """Take down whatever is up in the folder."""
+        invoke(["down", "--state", str(self.folder)])
