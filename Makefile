@@ -16,7 +16,7 @@ RUN ?= fat-tree:k=4 -k 4 --workload digits
 SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types p4 proto bench bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets campaign-reallocate fuzz bench-testbed
+.PHONY: help setup run test lint types p4 proto bench bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets campaign-native campaign-sanitized campaign-reallocate fuzz bench-testbed
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,7 +76,7 @@ bench-testbed: $(STAMP) ## networks over Mininet: AllReduce, start-up, memory, r
 campaign-stf: $(STAMP) ## run p4c's recorded packets: STF=<p4c>/testdata/p4_16_samples
 	@[ -n "$(STF)" ] || { echo "make: name p4c's test programs:" \
 	    "\`make $@ STF=<p4c>/testdata/p4_16_samples\`" >&2; exit 2; }
-	@$(BIN)/python -m tests.differential.stf $(STF)
+	@$(BIN)/python -m tests.differential.stf $(STF) $(ARGS)
 
 shell-env: $(SHELL_VENV)/.set-up ## p4runtime-shell, which needs older packages, in .venv-shell
 
@@ -90,6 +90,17 @@ campaign-differential: $(STAMP) ## softswitch against bmv2 on random entries and
 
 campaign-packets: $(STAMP) ## a million random packets: no exception, no leak, no stray state
 	@$(BIN)/python -m tests.fuzz.packets $(ARGS)
+
+campaign-native: $(STAMP) ## native code against Python on random entries and packets, at length
+	@$(BIN)/python -m tests.differential.backends --count 50000 $(ARGS)
+
+# The sanitizers must be in the process before Python is; its leaks are not ours.
+SANITIZE := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wframe-larger-than=16777216
+
+campaign-sanitized: $(STAMP) ## the same under address and undefined-behaviour sanitizers (gcc)
+	@LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc SOFTSWITCH_CFLAGS="$(SANITIZE)" \
+	    $(BIN)/python -m tests.differential.backends --count 2000 $(ARGS)
 
 campaign-reallocate: $(STAMP) ## 200 random reallocations under traffic on every target: sums, links, times
 	@$(BIN)/python -m evaluation.campaign_reallocate $(ARGS)

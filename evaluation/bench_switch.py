@@ -9,7 +9,8 @@ time. Each figure is the best of five rounds, since the machine may be busy with
   emit               a contribution that completes its slot: the sum leaves
   fan out            a result copied to 4 ports
 
-``--profile`` instead samples which lines of the generated code the time goes to.
+Both back ends, native code where a C compiler is installed. ``--profile`` instead samples which
+lines of the generated Python the time goes to.
 """
 
 import json
@@ -25,6 +26,7 @@ from types import FrameType
 
 from p4src.constants import AGG_VERSION
 from softswitch import Switch
+from softswitch.native import why_not
 
 PROGRAM = Path(__file__).parent.parent / "p4src" / "build" / "bluetree.json"
 PACKETS = 20_000
@@ -37,8 +39,9 @@ SHOWN = 16
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Packets a second, and microseconds a packet, of one kind of traffic."""
+    """Packets a second, and microseconds a packet, of one kind of traffic on one back end."""
 
+    backend: str
     name: str
     packets_per_second: int
     microseconds: float
@@ -72,9 +75,9 @@ def message(kind: int, source: int, chunk: int, destination: bytes = b"\n\0\0\2"
     return ipv4(17, destination, udp + head + lanes)
 
 
-def loaded() -> Switch:
+def loaded(backend: str | None = None) -> Switch:
     """Blue for two sources on ports 1 and 2; source 8 on port 3 is red; parent on port 4."""
-    switch = Switch.load(PROGRAM)
+    switch = Switch.load(PROGRAM, backend=backend)
     for port, source in ((1, 1), (2, 2), (3, 8)):
         bounds = {"lowest": source, "highest": source}
         switch.insert("registered_sources", {"ingress_port": port, "job": 1}, "admit", bounds)
@@ -116,14 +119,17 @@ def timed(switch: Switch, work: list[tuple[int, bytes]]) -> float:
     return process_time() - start
 
 
-def measure() -> list[Figure]:
-    """All figures. Each round runs new chunks, so that slots are taken over as in a real job."""
+def measure(backend: str) -> list[Figure]:
+    """All figures of one back end.
+
+    Each round runs new chunks, so that slots are taken over as in a real job.
+    """
     best: dict[str, float] = {}
 
     def note(name: str, seconds: float) -> None:
         best[name] = min(best.get(name, seconds), seconds)
 
-    switch = loaded()
+    switch = loaded(backend)
     plain = [(1, ipv4(6, b"\n\0\0\7", bytes(156)))] * PACKETS
     red = [(3, message(1, 8, chunk)) for chunk in range(PACKETS)]
     results = [(4, message(2, 0xFFFF, c, b"\xef\x42\0\1")) for c in range(PACKETS // 4)]
@@ -141,7 +147,7 @@ def measure() -> list[Figure]:
         note("emit", sum(second))
     check(switch)
     return [
-        Figure(name, round(PACKETS / seconds), round(seconds / PACKETS * 1e6, 2))
+        Figure(backend, name, round(PACKETS / seconds), round(seconds / PACKETS * 1e6, 2))
         for name, seconds in best.items()
     ]
 
@@ -166,7 +172,7 @@ class Spent:
 
 def profile(work: list[tuple[int, bytes]]) -> list[Spent]:
     """Where `work` spends its time, sampled every millisecond of CPU, the dearest line first."""
-    switch = loaded()
+    switch = loaded("python")
     source = switch.device.source.splitlines()
     samples: Counter[int] = Counter()
 
@@ -206,18 +212,29 @@ def main(arguments: list[str]) -> int:
     if "--profile" in arguments:
         print_profiles()
         return 0
-    figures = measure()
+    figures = [f for backend in backends() for f in measure(backend)]
     if "--json" in arguments:
         print(json.dumps([asdict(f) for f in figures], indent=2))
     else:
-        print(f"{'':18} {'packets/s':>10} {'us/packet':>10}")
-        for figure in figures:
-            print(f"{figure.name:18} {figure.packets_per_second:10,} {figure.microseconds:10.2f}")
-    summed = [f for f in figures if f.name in ("absorb", "emit")]
-    rate = len(summed) / sum(1 / f.packets_per_second for f in summed)
-    if "--json" not in arguments:
-        print(f"contributions summed: {rate:,.0f} a second on one core (target {TARGET:,})")
-    return 0 if rate >= TARGET else 1
+        print(f"{'':8}{'':18} {'packets/s':>10} {'us/packet':>10}")
+        for f in figures:
+            print(f"{f.backend:8}{f.name:18} {f.packets_per_second:10,} {f.microseconds:10.2f}")
+    met = True
+    for backend in backends():
+        summed = [f for f in figures if f.backend == backend and f.name in ("absorb", "emit")]
+        rate = len(summed) / sum(1 / f.packets_per_second for f in summed)
+        met = met and rate >= TARGET
+        if "--json" not in arguments:
+            print(f"contributions summed, {backend}: {rate:,.0f} a second (target {TARGET:,})")
+    return 0 if met else 1
+
+
+def backends() -> list[str]:
+    """Those that this machine has."""
+    reason = why_not()
+    if reason is not None:
+        print(f"ABSENT: native code: {reason}", file=sys.stderr)
+    return ["python"] if reason is not None else ["native", "python"]
 
 
 if __name__ == "__main__":

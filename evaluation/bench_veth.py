@@ -9,7 +9,8 @@ kinds of traffic:
   aggregation   two sources' contributions, summed; two packets in, one out
 
 A packet is one that enters the switch. CPU is that of the switch's process, all threads, with the
-kernel's work on its behalf. Rounds alternate between the switches; the best of each counts, as
+kernel's work on its behalf. softswitch runs twice,
+with either back end. Rounds alternate between the switches; the best of each counts, as
 the machine may be busy with other things. Every sum is compared with the right one.
 """
 
@@ -60,7 +61,13 @@ MORE_LANES = 64
 AGGREGATION_TARGET, FORWARDING_TARGET = 4.0, 1.5
 PORTS = (1, 2, 4)
 PARENT = 4
-SWITCHES = {"softswitch": "softswitch", "bmv2": "simple_switch_grpc"}
+SWITCHES = {
+    "native": ("softswitch", "--backend", "native"),
+    "python": ("softswitch", "--backend", "python"),
+    "bmv2": ("simple_switch_grpc",),
+}
+"""Commands by kind; `native` and `python` are softswitch's back ends."""
+
 _FIRST_TCP_PORT = 9700
 _START_S = 30.0
 _LANES_AT = 14 + 20 + 8 + 20
@@ -230,6 +237,7 @@ def _switch(kind: str, links: _Links, program: artefacts.Artefacts) -> Iterator[
     interfaces = [word for port in PORTS for word in ("-i", f"{port}@{links.names[port]}")]
     command = [
         _found(kind) or "",
+        *SWITCHES[kind][1:],
         *("--no-p4", "--device-id", str(os.getpid()), *interfaces, "--log-level", "off"),
         *("--thrift-port", str(_free_port(grpc_port + 1)), "--"),
         *("--grpc-server-addr", address, "--cpu-port", "510"),
@@ -276,8 +284,9 @@ def _free_port(first: int) -> int:
 
 def _found(kind: str) -> str | None:
     """Where a switch's command is: beside this Python, or on PATH."""
-    beside = Path(sys.executable).with_name(SWITCHES[kind])
-    return str(beside) if beside.exists() else shutil.which(SWITCHES[kind])
+    command = SWITCHES[kind][0]
+    beside = Path(sys.executable).with_name(command)
+    return str(beside) if beside.exists() else shutil.which(command)
 
 
 def measure(kinds: list[str], lanes: int, program: artefacts.Artefacts) -> list[Figure]:
@@ -320,7 +329,7 @@ def main(arguments: list[str]) -> int:
     """Print the table; exit 1 if a target is missed, 3 if it cannot be measured here."""
     kinds = [kind for kind in SWITCHES if _found(kind)]
     for kind in SWITCHES.keys() - set(kinds):
-        print(f"{SWITCHES[kind]} is absent: not measured", file=sys.stderr)
+        print(f"{SWITCHES[kind][0]} is absent: not measured", file=sys.stderr)
     try:
         figures = [
             figure

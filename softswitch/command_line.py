@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from softswitch.errors import UsageError
 from softswitch.ir import DROP_PORT
+from softswitch.native import BACKENDS
 from softswitch.ports import PortError, PortName, parse_port
 from softswitch.ports.naming import MAX_PORT
 from softswitch.ports.queueing import QueueSetting, What, parse_setting
@@ -67,6 +68,12 @@ def _add_general(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         help="attach the PORT@NAME of every line too; SIGHUP reads the file again, and adds and "
         "removes ports",
+    )
+    group.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        help="what runs the packets: native code, made by the C compiler that is installed; "
+        "python; or auto, the default: native where it can be had",
     )
     group.add_argument("--device-id", type=_natural, default=0, metavar="N", help="default 0")
     group.add_argument(

@@ -26,7 +26,7 @@ from softswitch.errors import (
 )
 from softswitch.meters import Meter
 from softswitch.profiles import Choice, Profile
-from softswitch.state import State, initial_default, new_cell, prefix_mask
+from softswitch.state import State, prefix_mask
 from softswitch.tables import IDLE_SINCE, TIMEOUT, Cell, Pairs, Stored, is_due
 
 
@@ -51,7 +51,7 @@ class TableControl:
             raise AlreadyExists(f"table '{table.name}': the entry is there already; modify it")
         if len(runtime.entries) >= table.size:
             raise ResourceExhausted(f"table '{table.name}' is full: {table.size} entries")
-        cell = new_cell(table)
+        cell = self.state.new_cell(table)
         self._set_timeout(cell, entry.idle_timeout_ns)
         self._take(table, target)
         runtime.put(pairs, entry.priority, (target, params, cell))
@@ -210,7 +210,7 @@ class TableControl:
         """Back to the default action that the program declares."""
         table = self._table(name)
         number = self._numbers[name]
-        position, params, _ = initial_default(table)
+        position, params, _ = self.state.initial_default(table)
         self.state.defaults[number] = (position, params, self.state.defaults[number][2])
 
     # --- direct resources -----------------------------------------------------------------------

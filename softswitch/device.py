@@ -6,8 +6,9 @@ the interpreter lock, so a packet sees an entry, a group or a session either bef
 write, never between. A packet runs on one pipeline from end to end, also across a load.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from softswitch.codegen import Compiled, compile_program, find_compiled
 from softswitch.control import TableControl
@@ -28,12 +29,15 @@ from softswitch.errors import (
 from softswitch.ir import DROP_PORT, Program
 from softswitch.loader import digest_of, load_program
 from softswitch.meters import MeterArray
+from softswitch.native import NativeState, chosen, compile_native
 from softswitch.parameters import Parameters
 from softswitch.profile_control import ProfileControl
-from softswitch.queued import MAX_PASSES, Departure, QueuedPacket, dequeue, enqueue
+from softswitch.queued import Departure, QueuedPacket, dequeue, enqueue, run
 from softswitch.replication import ReplicationEngine
 from softswitch.state import State
 from softswitch.succession import succeed
+
+Process = Callable[[int, bytes, int], list[tuple[int, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class _Pipeline:
     compiled: Compiled
     state: State
     tables: TableControl
+    native: NativeState | None
+    process: Process
 
 
 def compile_json(json_bytes: bytes, drop_port: int = DROP_PORT) -> Compiled:
@@ -57,7 +63,9 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
     `cpu_port`: the port of packet-ins and packet-outs. `queues`: priority queues a port; a
     priority outside them drops the packet, as on bmv2. `clock` gives the time in microseconds, on
     the same clock as `now_us` of `process`, to writes; without it they take the time of the latest
-    packet or call of `age`. What leaves ingress or egress for `drop_port` is dropped.
+    packet or call of `age`. What leaves ingress or egress for `drop_port` is dropped. `backend`:
+    ``auto`` (native code for what it can be made for, else Python), ``python`` or ``native``;
+    None: what the environment says, else ``auto``.
     """
 
     def __init__(
@@ -67,8 +75,10 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         queues: int = 1,
         clock: Callable[[], int] | None = None,
         drop_port: int = DROP_PORT,
+        backend: str | None = None,
     ) -> None:
         super().__init__()
+        self.backend = chosen(backend)
         self.device_id = device_id
         self.cpu_port = cpu_port
         self.queues = queues
@@ -107,6 +117,11 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         return self._now.compiled.source
 
     @property
+    def native(self) -> NativeState | None:
+        """The state that native code runs on; None if Python runs the program, or there is none."""
+        return None if self._pipeline is None else self._pipeline.native
+
+    @property
     def has_pipeline(self) -> bool:
         return self._pipeline is not None
 
@@ -122,29 +137,39 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
             self._pipeline.state.on_digest = sink
 
     def check_pipeline(self, json_bytes: bytes) -> Program:
-        """Compile without installing; InvalidPipeline or UnsupportedConstruct."""
-        return compile_json(json_bytes, self.drop_port).program
+        """Compile without installing; errors as `load_pipeline`."""
+        program = compile_json(json_bytes, self.drop_port).program
+        compile_native(program, self.backend)
+        return program
 
     def load_pipeline(self, json_bytes: bytes) -> None:
         """Install a pipeline. Clears tables, counters and registers; keeps groups and sessions.
 
-        On an error the old pipeline keeps running.
+        InvalidPipeline, UnsupportedConstruct; NativeUnavailable if `backend` is ``native`` and
+        there is no native code for it. On an error the old pipeline keeps running.
         """
         compiled = compile_json(json_bytes, self.drop_port)
-        state = State(compiled.program, self._groups, self._sessions, self.queues)
+        library = compile_native(compiled.program, self.backend)
+        shared = compiled.program, self._groups, self._sessions, self.queues
+        native = None if library is None else NativeState(library, *shared)
+        state = State(*shared) if native is None else native
+        process = partial(run, compiled.ingress, state) if native is None else native.process
         state.on_digest = self._digest_sink
         state.time = self.clock
         for profile in state.profiles.values():
             profile.set_live_ports(self._live_ports)
-        self._pipeline = _Pipeline(compiled, state, TableControl(state))
+        self._pipeline = _Pipeline(compiled, state, TableControl(state), native, process)
 
     def stage_pipeline(self, json_bytes: bytes) -> "Device":
         """A device with another pipeline, to be written to and then put in force by `succeed`.
 
-        It has this one's groups and sessions. InvalidPipeline or UnsupportedConstruct.
+        It has this one's groups and sessions. Errors as `load_pipeline`.
         """
+        # native cells serve Python too, but not the other way round
+        stays = self._pipeline is not None and self._pipeline.native is None
+        backend = "python" if stays else self.backend
         staged = Device(
-            self.device_id, self.cpu_port, self.queues, self.clock, drop_port=self.drop_port
+            self.device_id, self.cpu_port, self.queues, self.clock, self.drop_port, backend
         )
         staged._groups, staged._sessions = self._groups, self._sessions
         staged._live_ports = self._live_ports
@@ -161,6 +186,8 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         state.on_digest = self._digest_sink
         if self._pipeline is not None:
             succeed(state, self._pipeline.state)
+        if staged.native is not None:
+            staged.native.adopt()
         self._pipeline = staged._pipeline
 
     # --- tables ---------------------------------------------------------------------------------
@@ -331,23 +358,20 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         A packet-out is ``process(cpu_port, header + payload)``; what comes out with port ==
         cpu_port is a packet-in, its controller header first. `now_us` is the switch's clock for
         timestamps and meters. A packet that is resubmitted, recirculated or cloned in egress more
-        than `MAX_PASSES` times in all is dropped.
+        than `queued.MAX_PASSES` times in all is dropped.
         """
         pipeline = self._pipeline
-        out: list[tuple[int, bytes]] = []
-        if pipeline is None:
-            return out
-        state = pipeline.state
-        state.now_us = now_us
-        pipeline.compiled.ingress(state, out, port, data, now_us, 0, ())
-        if state.later:
-            passes = 0
-            while state.later and passes < MAX_PASSES:
-                step, args = state.later.popleft()
-                step(*args)
-                passes += 1
-            state.later.clear()
-        return out
+        return [] if pipeline is None else pipeline.process(port, data, now_us)
+
+    def process_batch(
+        self, port: int, frames: Sequence[bytes], now_us: int = 0
+    ) -> list[tuple[int, bytes]]:
+        """Run packets of one port in their order, each as `process` does."""
+        pipeline = self._pipeline
+        if pipeline is not None and pipeline.native is not None:
+            return pipeline.native.batch(port, list(frames), now_us)
+        process = self.process
+        return [out for frame in frames for out in process(port, frame, now_us)]
 
     def enqueue(self, port: int, data: bytes, now_us: int = 0) -> list[QueuedPacket]:
         """The first of two steps: run ingress and replication; the copies, to be queued in order.

@@ -53,6 +53,8 @@ class Options:
     tls_certificate: Path | None
     tls_key: Path | None
     tls_clients: bool
+    backend: str | None
+    """What runs the packets, see `softswitch.native.BACKENDS`; None: as the environment says."""
     notes: tuple[str, ...]
     """What was asked for and has no effect, in words for the user."""
 
@@ -97,6 +99,7 @@ def parse(arguments: Sequence[str]) -> Options:
         tls_certificate=found.grpc_server_cert,
         tls_key=found.grpc_server_key,
         tls_clients=found.grpc_server_with_client_auth,
+        backend=found.backend,
         notes=tuple(notes(found)),
     )
 

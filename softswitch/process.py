@@ -14,6 +14,7 @@ from pathlib import Path
 
 from softswitch.device import Device
 from softswitch.errors import SoftswitchError, UsageError
+from softswitch.native import chosen, why_not
 from softswitch.options import Options
 from softswitch.p4runtime import P4RuntimeServer, ServerThread, Tls
 from softswitch.ports import DataPlane, PortError, PortName
@@ -35,13 +36,7 @@ def run(options: Options) -> None:
     for note in options.notes:
         _say(f"Note: {note}")
     clock = _clock()
-    device = Device(
-        options.device_id,
-        cpu_port=options.cpu_port,
-        queues=options.queues,
-        clock=clock,
-        drop_port=options.drop_port,
-    )
+    device = _device(options, clock)
     started_with = None if options.program is None else _load(device, options.program)
     server = ServerThread(
         P4RuntimeServer(
@@ -86,6 +81,24 @@ def run(options: Options) -> None:
         # What exists by now lives as long as the process: no collector need look at it again.
         gc.freeze()
         plane.run()
+
+
+def _device(options: Options, clock: Callable[[], int]) -> Device:
+    try:
+        backend = chosen(options.backend)
+    except SoftswitchError as error:
+        raise UsageError(str(error)) from error
+    reason = why_not() if backend == "native" else None
+    if reason is not None:
+        raise UsageError(f"--backend native: {reason}; choose auto or python")
+    return Device(
+        options.device_id,
+        cpu_port=options.cpu_port,
+        queues=options.queues,
+        clock=clock,
+        drop_port=options.drop_port,
+        backend=backend,
+    )
 
 
 def _replay_after(seconds: int, plane: DataPlane, names: tuple[PortName, ...]) -> None:

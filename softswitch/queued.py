@@ -87,6 +87,19 @@ def holder(egress: _Egress, priority_at: int | None) -> _Egress:
     return hold
 
 
+def run(
+    ingress: Callable[..., None], state: State, port: int, data: bytes, now_us: int
+) -> list[tuple[int, bytes]]:
+    """Run a packet to its end, in one step."""
+    out: list[tuple[int, bytes]] = []
+    state.now_us = now_us
+    ingress(state, out, port, data, now_us, 0, ())
+    if state.later:
+        state.passes = 0
+        _pass_again(state)
+    return out
+
+
 def enqueue(
     ingress: Callable[..., None], state: State, port: int, data: bytes, now_us: int
 ) -> list[QueuedPacket]:

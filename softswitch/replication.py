@@ -1,18 +1,59 @@
 """Multicast groups and clone sessions of one device; a push of a pipeline keeps them."""
 
+from collections.abc import Callable
+from typing import TypeVar
+from weakref import WeakMethod
+
 from softswitch.entries import CloneSession, Replica
 from softswitch.errors import AlreadyExists, InvalidArgument, NotFound
 
+V = TypeVar("V")
+Copies = tuple[tuple[int, int], ...]
+Session = tuple[Copies, int]
+
 _MAX_SESSION = 32767
 _MAX_GROUP = 65535
+
+
+class Watched(dict[int, V]):
+    """A dict that tells its watchers of every number that is set, or removed (None)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._watchers: list[WeakMethod[Callable[[int, V | None], None]]] = []
+
+    def watch(self, watcher: Callable[[int, V | None], None]) -> None:
+        """Tell a method of every change, as long as its object lives."""
+        self._watchers.append(WeakMethod(watcher))
+
+    def __setitem__(self, number: int, value: V) -> None:
+        super().__setitem__(number, value)
+        self._tell(number, value)
+
+    def forget(self, number: int) -> bool:
+        """Remove a number; False if it was not there."""
+        if self.pop(number, None) is None:
+            return False
+        self._tell(number, None)
+        return True
+
+    def _tell(self, number: int, value: V | None) -> None:
+        gone = False
+        for weak in self._watchers:
+            watcher = weak()
+            gone |= watcher is None
+            if watcher is not None:
+                watcher(number, value)
+        if gone:
+            self._watchers = [weak for weak in self._watchers if weak() is not None]
 
 
 class ReplicationEngine:
     """The packet replication engine (P4Runtime, section 9.5); base of `Device`."""
 
     def __init__(self) -> None:
-        self._groups: dict[int, tuple[tuple[int, int], ...]] = {}
-        self._sessions: dict[int, tuple[tuple[tuple[int, int], ...], int]] = {}
+        self._groups: Watched[Copies] = Watched()
+        self._sessions: Watched[Session] = Watched()
 
     def create_multicast_group(self, group: int, replicas: tuple[Replica, ...]) -> None:
         """AlreadyExists; InvalidArgument for group 0 or a (port, instance) that comes twice."""
@@ -29,7 +70,7 @@ class ReplicationEngine:
 
     def delete_multicast_group(self, group: int) -> None:
         """NotFound."""
-        if self._groups.pop(group, None) is None:
+        if not self._groups.forget(group):
             raise NotFound(f"there is no multicast group {group}")
 
     def multicast_groups(self) -> dict[int, tuple[Replica, ...]]:
@@ -57,7 +98,7 @@ class ReplicationEngine:
 
     def delete_clone_session(self, session: int) -> None:
         """NotFound."""
-        if self._sessions.pop(session, None) is None:
+        if not self._sessions.forget(session):
             raise NotFound(f"there is no clone session {session}")
 
     def clone_sessions(self) -> dict[int, CloneSession]:

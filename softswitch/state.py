@@ -49,7 +49,8 @@ class State:
         self.sessions = sessions
         self.queues = queues
         self.tables: dict[str, RuntimeTable] = {
-            name: runtime_table(table) for name, table in program.tables.items()
+            name: self.make_table(number, table)
+            for number, (name, table) in enumerate(program.tables.items())
         }
         self.lookups = tuple(t.lookup for t in self.tables.values())
         selectors = [p.selector for p in program.profiles.values() if p.selector is not None]
@@ -66,12 +67,16 @@ class State:
         )
         self.now_us = 0
         self.time: Callable[[], int] | None = None
-        self.defaults: list[Stored] = [initial_default(t) for t in program.tables.values()]
-        self.registers = tuple(cells(r.size) for r in program.registers.values())
-        self.packets = tuple(cells(c.size) for c in program.counters.values())
-        self.bytes = tuple(cells(c.size) for c in program.counters.values())
+        self.defaults = self.make_defaults()
+        self.registers = tuple(
+            self.make_cells("register", i, r.size) for i, r in enumerate(program.registers.values())
+        )
+        self.packets, self.bytes = (
+            tuple(self.make_cells(k, i, c.size) for i, c in enumerate(program.counters.values()))
+            for k in ("packets", "bytes")
+        )
         self.meters = tuple(MeterArray(m.size, m.unit == "bytes") for m in program.meters.values())
-        self.value_sets: list[frozenset[int]] = [frozenset() for _ in program.value_sets]
+        self.value_sets = self.make_value_sets()
         self.later: deque[Job] = deque()
         # of a packet that is run in two steps: its passes so far, and how it waited (see
         # `softswitch.codegen.queueing`)
@@ -82,13 +87,44 @@ class State:
         for table in program.tables.values():
             self._add_const_entries(table)
 
+    # Where the state lives; another back end keeps it elsewhere.
+
+    def make_table(self, number: int, table: ir.Table) -> RuntimeTable:
+        """The entries of table `number`."""
+        return runtime_table(table)
+
+    def make_cells(self, kind: str, number: int, size: int) -> Cells:
+        """The cells of register or counter `number`; `kind`: register, packets or bytes."""
+        return cells(size)
+
+    def make_defaults(self) -> list[Stored]:
+        """The default entry of every table."""
+        return [self.initial_default(t) for t in self.program.tables.values()]
+
+    def make_value_sets(self) -> list[frozenset[int]]:
+        """The members of every parser value set."""
+        return [frozenset() for _ in self.program.value_sets]
+
+    def new_cell(self, table: ir.Table) -> Cell | None:
+        """Counter, meter and age of one entry, if its table has any."""
+        if table.supports_timeout:
+            return [0, 0, None, 0, 0, 0]
+        return [0, 0, None] if table.has_counter or table.meter is not None else None
+
+    def initial_default(self, table: ir.Table) -> Stored:
+        """The default entry that the program declares; position -1 does nothing."""
+        if table.default is None:
+            return (-1, (), self.new_cell(table))
+        position = table.actions.index(table.default.action)
+        return (position, table.default.params, self.new_cell(table))
+
     def _add_const_entries(self, table: ir.Table) -> None:
         for entry in table.const_entries:
             pairs = tuple(
                 (value, prefix_mask(extra, key.width)) if key.kind == "lpm" else (value, extra)
                 for key, (value, extra) in zip(table.keys, entry.matches, strict=True)
             )
-            stored = (table.actions.index(entry.action), entry.params, new_cell(table))
+            stored = (table.actions.index(entry.action), entry.params, self.new_cell(table))
             known = self.tables[table.name]
             if (pairs, entry.priority) not in known.entries:
                 known.put(pairs, entry.priority, stored)
@@ -135,18 +171,3 @@ class State:
 def prefix_mask(prefix_len: int, width: int) -> int:
     """The top `prefix_len` of `width` bits set."""
     return (1 << width) - (1 << (width - prefix_len))
-
-
-def new_cell(table: ir.Table) -> Cell | None:
-    """Counter, meter and age of one entry, if its table has any."""
-    if table.supports_timeout:
-        return [0, 0, None, 0, 0, 0]
-    return [0, 0, None] if table.has_counter or table.meter is not None else None
-
-
-def initial_default(table: ir.Table) -> Stored:
-    """The default entry that the program declares; position -1 does nothing."""
-    if table.default is None:
-        return (-1, (), new_cell(table))
-    position = table.actions.index(table.default.action)
-    return (position, table.default.params, new_cell(table))

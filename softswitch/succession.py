@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from softswitch.state import State
-from softswitch.tables import Cell, Stored
+from softswitch.tables import Stored
 
 Declared = TypeVar("Declared")
 Held = TypeVar("Held")
@@ -68,5 +68,5 @@ def _with_cell(stored: Stored, known: Stored) -> Stored:
         return stored
     if len(cell) == len(old):
         return (stored[0], stored[1], old)
-    merged: Cell = [*old[:2], *cell[2:]]
-    return (stored[0], stored[1], merged)
+    cell[0], cell[1] = old[0], old[1]
+    return stored

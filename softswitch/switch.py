@@ -33,12 +33,19 @@ class Switch:
         self.device = device
 
     @classmethod
-    def load(cls, source: str | Path | bytes, device_id: int = 0, queues: int = 1) -> "Switch":
+    def load(
+        cls,
+        source: str | Path | bytes,
+        device_id: int = 0,
+        queues: int = 1,
+        backend: str | None = None,
+    ) -> "Switch":
         """A switch that runs p4c's bmv2 JSON: a path, or the JSON itself as text or bytes.
 
-        `queues`: priority queues a port. InvalidPipeline or UnsupportedConstruct if it cannot run.
+        `queues`: priority queues a port. `backend`: ``auto``, ``python`` or ``native``, see
+        `Device`. InvalidPipeline or UnsupportedConstruct if it cannot run.
         """
-        device = Device(device_id, queues=queues)
+        device = Device(device_id, queues=queues, backend=backend)
         device.load_pipeline(_json(source))
         return cls(device)
 

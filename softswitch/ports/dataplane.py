@@ -16,6 +16,7 @@ from pathlib import Path
 
 from softswitch.device import Device
 from softswitch.ir import Program
+from softswitch.native.carrier import Carrier
 from softswitch.ports.attached import Attached
 from softswitch.ports.errors import PortError
 from softswitch.ports.link_events import LinkEvents, note
@@ -84,6 +85,7 @@ class DataPlane:
         self._links = LinkEvents()
         self._poll.register(self._links.fileno(), select.EPOLLIN)
         self._touched: dict[int, Attached] = {}
+        self._carrier = Carrier()
 
     # Ports
 
@@ -110,21 +112,14 @@ class DataPlane:
         LOG.debug("Adding interface %s as port %d", name.interface, name.port)
         port = self._open(name)
         self._ports[name.port] = port
+        self._carrier.attach(port)
         self._by_descriptor[port.fileno()] = port
         self._poll.register(port.fileno(), select.EPOLLIN)
+        where = name.port, name.interface, name.interface
         if not port.interface.is_up:
-            LOG.warning(
-                "Port %d: interface %s is down: `ip link set %s up`",
-                name.port,
-                name.interface,
-                name.interface,
-            )
+            LOG.warning("Port %d: interface %s is down: `ip link set %s up`", *where)
         elif port.interface.offloads_checksums:
-            LOG.info(
-                "Port %d: %s leaves the checksums of local senders to hardware",
-                name.port,
-                name.interface,
-            )
+            LOG.info("Port %d: %s leaves the checksums of local senders to hardware", *where[:2])
 
     def ports(self) -> list[Attached]:
         """All ports, by number."""
@@ -136,6 +131,7 @@ class DataPlane:
         LOG.debug("Removing interface %s of port %d", port.interface.name, number)
         del self._by_descriptor[port.fileno()]
         self._poll.unregister(port.fileno())
+        self._carrier.detach(port)
         port.tell_losses()
         port.close()
         self._queues.remove(number)
@@ -245,6 +241,7 @@ class DataPlane:
 
     def _report(self) -> None:
         for port in self._ports.values():
+            self._carrier.settle(port)
             port.tell_losses()
         self._queues.tell_losses(self._name_of)
 
@@ -282,32 +279,36 @@ class DataPlane:
 
     def _carry(self, source: Attached) -> None:
         """Take the frames of one port through the device, and send what comes of them."""
-        frames = source.receive(BATCH)
         if LOG.isEnabledFor(logging.INFO) and (self._dump or LOG.isEnabledFor(logging.DEBUG)):
-            for frame in frames:
+            for frame in source.receive(BATCH):
                 self._run_logged(source.number, frame)
-            return
-        if self._queues.active:
-            for frame in frames:
+        elif self._queues.active:
+            for frame in source.receive(BATCH):
+                self._packets += 1
                 self._queue(source.number, frame)
-            self._packets += len(frames)
-            return
-        process, number, now = self._device.process, source.number, self._clock()
-        ports = self._ports
-        touched: list[Attached] = []
-        for frame in frames:
-            for out, packet in process(number, frame, now):
-                port = ports.get(out)
-                if port is None:
-                    self._leave_elsewhere(out, packet)
-                    continue
-                outbox = port.outbox
-                if not outbox:
-                    touched.append(port)
-                outbox.append(packet)
+        elif (left := self._carrier.carry(self._device.native, source, BATCH, self._clock)) is None:
+            self._run(source, BATCH)
+        else:
+            self._send(left)
+            self._packets += self._carrier.taken
+            if self._carrier.unusual:
+                self._run(source, 1)
+
+    def _run(self, source: Attached, limit: int) -> None:
+        frames = source.receive(limit)
         self._packets += len(frames)
-        for port in touched:
-            port.flush()
+        self._send(self._device.process_batch(source.number, frames, self._clock()))
+
+    def _send(self, copies: list[tuple[int, bytes]]) -> None:
+        ports, touched = self._ports, self._touched
+        for out, packet in copies:
+            port = ports.get(out)
+            if port is None:
+                self._leave_elsewhere(out, packet)
+            else:
+                port.outbox.append(packet)
+                touched[out] = port
+        self._flush()
 
     def _queue(self, number: int, frame: bytes, tag: str = "") -> int:
         """Run a packet up to its queues; how many copies there are."""

@@ -12,7 +12,7 @@ from softswitch.ports.capture import Capture
 from softswitch.ports.errors import PortError
 from softswitch.ports.interface import Interface, open_socket
 from softswitch.ports.naming import PortName
-from softswitch.ports.ring import Ring
+from softswitch.ports.ring import Ring, RingView
 from softswitch.ports.sender import Sender
 
 LOG = logging.getLogger("softswitch")
@@ -55,6 +55,20 @@ class Port:
             for frame in frames:
                 self._captures[0].record(frame)
         return frames
+
+    def native_ring(self) -> RingView | None:
+        """The ring for native code, see `Ring.view`; None if the port is recorded."""
+        return None if self._captures else self._ring.view()
+
+    def ring_moved(self, at: int) -> None:
+        """Native code has read the ring up to `at`."""
+        self._ring.moved(at)
+
+    def count_losses(self, received: int, oversize: int, refused: int) -> None:
+        """Add what native code lost: frames too long for the ring or the MTU, or not taken."""
+        self._ring.oversize += received
+        self._sender.oversize += oversize
+        self._sender.refused += refused
 
     def flush(self) -> None:
         """Send all of `outbox`, and empty it."""

@@ -7,9 +7,11 @@ memory: no system call, one copy. When all slots are full the kernel drops and c
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import socket
 import struct
+from dataclasses import dataclass
 
 from softswitch.ports.checksum import finished
 from softswitch.ports.errors import PortError
@@ -53,6 +55,16 @@ _UNUSUAL = TP_STATUS_CSUMNOTREADY | TP_STATUS_VLAN_VALID
 _MACS = 12
 
 
+@dataclass(frozen=True, slots=True)
+class RingView:
+    """Where the ring is, for native code: `slots` of `slot` bytes from `address`, next at `at`."""
+
+    address: int
+    slot: int
+    slots: int
+    at: int
+
+
 class Ring:
     """The receiving half of a port.
 
@@ -83,6 +95,8 @@ class Ring:
         self._bytes = memoryview(self._memory)
         self._words = self._bytes.cast("I")
         self._at = 0
+        # the buffer object goes at once: it would keep the memory from being given back
+        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self.oversize = 0
         self.unfinished = 0
 
@@ -110,6 +124,14 @@ class Ring:
                 at = 0
         self._at = at
         return frames
+
+    def view(self) -> RingView:
+        """The ring for native code, which reads it in the place of `receive`."""
+        return RingView(self._address, self._slot, self._slots, self._at)
+
+    def moved(self, at: int) -> None:
+        """Native code has read up to the slot at `at`."""
+        self._at = at
 
     def dropped(self) -> int:
         """Return how many frames found the ring full since the last call."""

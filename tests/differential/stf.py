@@ -1,6 +1,6 @@
 """Runs p4c's v1model test programs with their recorded packets (.stf files) on the switch.
 
-    python -m tests.differential.stf FOLDER [--only NAME] [--json-folder DIR]
+    python -m tests.differential.stf FOLDER [--only NAME] [--json-folder DIR] [--backend NAME]
 
 FOLDER is ``testdata/p4_16_samples`` of a checkout of p4c; nothing of it is kept here. Every
 program that has an .stf file and names v1model is compiled with p4c-bm2-ss into a scratch folder
@@ -24,6 +24,7 @@ from softswitch import Switch
 from softswitch.entries import CloneSession, MeterConfig, Replica
 from softswitch.errors import SoftswitchError
 from softswitch.ir import Key
+from softswitch.native import BACKENDS, NativeUnavailable
 
 COMPILER = "p4c-bm2-ss"
 COMPILE_DEADLINE_S = 120
@@ -47,11 +48,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one program fared: no `reason` where it passed, not `compiled` where p4c failed."""
+    """How one program fared: no `reason` where it passed, not `compiled` where p4c failed.
+
+    Not `native`: native code was asked for, and is not made for it.
+    """
 
     name: str
     reason: str
     compiled: bool = True
+    native: bool = True
 
 
 @dataclass(slots=True)
@@ -278,14 +283,16 @@ def compile_program(source: Path, folder: Path) -> Path | None:
     return out
 
 
-def run_one(source: Path, folder: Path) -> Outcome:
+def run_one(source: Path, folder: Path, backend: str | None = None) -> Outcome:
     """Compile and run one program."""
     compiled = compile_program(source, folder)
     if compiled is None:
         return Outcome(source.stem, "p4c refuses it", compiled=False)
     lines = parse(source.with_suffix(".stf").read_text())
     try:
-        Run(Switch.load(compiled)).run(lines)
+        Run(Switch.load(compiled, backend=backend)).run(lines)
+    except NativeUnavailable as error:
+        return Outcome(source.stem, str(error), native=False)
     except (StfError, SoftswitchError) as error:
         return Outcome(source.stem, str(error))
     return Outcome(source.stem, "")
@@ -307,6 +314,7 @@ def main() -> int:
     arguments.add_argument("folder", type=Path, help="testdata/p4_16_samples of p4c's sources")
     arguments.add_argument("--only", default="", help="programs whose name contains this")
     arguments.add_argument("--json-folder", type=Path, help="keep what p4c makes in this folder")
+    arguments.add_argument("--backend", choices=BACKENDS, help="what runs the packets")
     chosen = arguments.parse_args()
     if shutil.which(COMPILER) is None:
         print(f"stf: {COMPILER} is not on PATH; install p4c", file=sys.stderr)
@@ -318,8 +326,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(2) as pool:
         folder = chosen.json_folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        outcomes = list(pool.map(lambda source: run_one(source, folder), sources))
-    compiled = [o for o in outcomes if o.compiled]
+        outcomes = list(pool.map(lambda source: run_one(source, folder, chosen.backend), sources))
+    compiled = [o for o in outcomes if o.compiled and o.native]
     for outcome in outcomes:
         if outcome.reason:
             print(f"{outcome.name}: {outcome.reason}")

@@ -7,12 +7,15 @@ failure: what may be refused is refused by the one error of its layer, and what 
 import json
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from p4src import artefacts
 from softswitch import Device
 from softswitch.errors import SoftswitchError
+from softswitch.native.errors import NotNativeError
+from softswitch.native.module import generate
 from tests.differential.packets import Domains, PacketMaker
 from tests.unit.softswitch.programs import PROGRAMS
 from tests.unit.softswitch.test_damaged import damage, paths
@@ -42,9 +45,9 @@ def _places(name: str) -> list[tuple[str | int, ...]]:
     return list(paths(json.loads(pipeline(name))))
 
 
-def device(name: str) -> Device:
+def device(name: str, backend: str | None = None) -> Device:
     """A device that runs a program, with nothing in its tables."""
-    found = Device(device_id=1, cpu_port=CPU_PORT)
+    found = Device(device_id=1, cpu_port=CPU_PORT, backend=backend)
     found.load_pipeline(pipeline(name))
     return found
 
@@ -52,11 +55,14 @@ def device(name: str) -> Device:
 def load(text: bytes) -> None:
     """Any bytes as a pipeline: refused by a SoftswitchError, or it runs packets."""
     draw = random.Random(text)
-    found = Device(device_id=1, cpu_port=CPU_PORT)
+    found = Device(device_id=1, cpu_port=CPU_PORT, backend="python")
     try:
         found.load_pipeline(text)
     except SoftswitchError:
         return
+    # C is made, not compiled: that would take a second
+    with suppress(NotNativeError):
+        generate(found.program)
     for _ in range(3):
         found.process(draw.choice([0, CPU_PORT]), draw.randbytes(draw.randrange(60)))
 

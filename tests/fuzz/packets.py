@@ -1,6 +1,6 @@
 """Random packets through every program: no exception, no growth in memory, no stray state.
 
-python -m tests.fuzz.packets [--count N] [--seed N]
+python -m tests.fuzz.packets [--count N] [--seed N] [--backend NAME]
 """
 
 import argparse
@@ -14,6 +14,7 @@ from itertools import islice
 
 from softswitch import Device
 from softswitch.ir import Program
+from softswitch.native import BACKENDS
 from tests.fuzz.inputs import CPU_PORT, SHIPPED, device, program_names, random_packets
 
 _WARM = 200
@@ -65,9 +66,9 @@ def stray_state(name: str, found: Device, packets: list[bytes]) -> str:
     return ""
 
 
-def run(name: str, count: int, seed: int) -> Report:
+def run(name: str, count: int, seed: int, backend: str | None = None) -> Report:
     """`count` packets through a fresh device; whatever they raise leaves."""
-    found = device(name)
+    found = device(name, backend)
     for group in (1, 2, 3):
         found.create_multicast_group(group, ())
     ports = random.Random(seed)
@@ -97,12 +98,13 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description="random packets through every program")
     arguments.add_argument("--count", type=int, default=1_000_000, help="packets in all")
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--backend", choices=BACKENDS, help="what runs the packets")
     chosen = arguments.parse_args()
     names = program_names()
     bad = 0
     for name in names:
         start = time.perf_counter()
-        report = run(name, -(-chosen.count // len(names)), chosen.seed)
+        report = run(name, -(-chosen.count // len(names)), chosen.seed, chosen.backend)
         seconds = time.perf_counter() - start
         bad += report.leaks or bool(report.stray)
         print(

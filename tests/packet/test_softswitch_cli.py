@@ -42,6 +42,7 @@ def test_help_names_every_option_of_simple_switch_grpc() -> None:
         "--drop-port",
         "--priority-queues",
         "--queue-rate",
+        "--backend",
         "--queue-depth",
         "--max-mc-groups",
     ):
@@ -194,3 +195,18 @@ def test_python_dash_m_is_the_command() -> None:
         check=True,
     )
     assert result.stdout == run("--json-version").stdout
+
+
+def test_a_back_end_that_cannot_be_had_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    meters = str(PROGRAMS / "state.json")
+    result = run(meters, "--backend", "native")
+    assert result.returncode == 2
+    assert re.fullmatch(r"softswitch: .*state.json does not run here: .*meter.*\n", result.stderr)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    result = run("--no-p4", "--backend", "native")
+    assert (result.returncode, result.stdout.count("\n")) == (2, 1)
+    assert "--backend native: no C compiler is installed" in result.stderr
+    monkeypatch.setenv("SOFTSWITCH_BACKEND", "jit")
+    assert "no back end is named 'jit'" in run("--no-p4").stderr

@@ -11,7 +11,7 @@ TOO_SHORT, STACK, NOT_FOUR, HEADER = 1, 2, 3, 4
 LABELS, IPV4, PEEK, SKIP, MEMBERS, ODD = 0, 1, 2, 3, 4, 5
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def switch() -> Switch:
     return load("parsing")
 
