@@ -140,7 +140,7 @@ def down_command(folder: Folder, as_json: bool) -> None:
     if as_json:
         print_json({"state": str(folder.path), "controllers": controllers, "network": was_up})
     else:
-        click.echo(f"down: {folder.path}")
+        click.echo(f"{folder.path}: all is down")
 
 
 @click.command("shell")
@@ -229,12 +229,13 @@ def _describe(folder: Folder) -> dict[str, Any]:
 
 
 def _shown(document: dict[str, Any]) -> str:
-    standby = f", {len(document['standbys'])} on standby" if document["standbys"] else ""
+    waiting = len(document["standbys"])
+    standby = f", {waiting} controller on standby" if waiting else ""
     return (
-        f"up: {document['topology']} on {document['target']}, {document['switches']} switches, "
-        f"{document['workers']} workers, after {document['network_seconds']:.1f} s, "
-        f"{document['memory'] / _MIB:.0f} MiB; controller {document['controller']}{standby}; "
-        f"state in {document['state']}"
+        f"{document['topology']} is up on {document['target']}: {document['switches']} switches, "
+        f"{document['workers']} workers{standby}\n"
+        f"after {document['network_seconds']:.1f} s, {document['memory'] / _MIB:.0f} MiB; "
+        f"controller {document['controller']}; state in {document['state']}"
     )
 
 

@@ -55,11 +55,11 @@ def change_view(change: api.Change, what: str) -> RenderableType:
         first = f"first chunk after {change.first_chunk_after * 1e3:.0f} ms"
     full = f"; no capacity left at {', '.join(change.full)}" if change.full else ""
     return Group(
-        f"job {change.job} {what}: epoch {change.epoch} from chunk {change.first_chunk} on, "
-        f"{change.strategy}, congestion {change.congestion} "
+        f"job {change.job} {what}: {change.strategy}, congestion {change.congestion} "
         f"(all jobs: {change.total_congestion}){escape(full)}",
         f"blue ({len(change.blue)}): {escape(', '.join(change.blue) or 'none')}",
-        f"{change.inserted} entries written and {change.deleted} removed; installed after "
+        f"epoch {change.epoch} from chunk {change.first_chunk} on; {change.inserted} entries "
+        f"written, {change.deleted} removed; installed after "
         f"{change.installed_after * 1e3:.0f} ms, {first}, done after {change.seconds * 1e3:.0f} ms",
     )
 
@@ -80,8 +80,9 @@ def stopped_view(reply: api.StopJobReply) -> RenderableType:
             f"{differing[0].expected} predicted"
         )
         lines.append(
-            f"job {job.job}: {job.completed} chunks, {sums}, {job.reallocations} reallocations, "
-            f"{job.retransmissions} retransmissions; {carried}"
+            f"job {job.job} stopped: {sums}; {carried}\n"
+            f"{job.completed} chunks, {job.reallocations} reallocations, "
+            f"{job.retransmissions} retransmissions"
         )
     return Group(*lines)
 
