@@ -113,6 +113,19 @@ def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchP
     )
 
 
+def merge_programs(*sets: Iterable[SwitchProgram]) -> tuple[SwitchProgram, ...]:
+    """Programs of different jobs on the same switches, together; what is in several counts once.
+
+    For jobs with different roots: each is compiled for the network as its root has it.
+    """
+    entries: dict[str, dict[TableEntry, None]] = {}
+    groups: dict[str, dict[MulticastGroup, None]] = {}
+    for program in (program for programs in sets for program in programs):
+        entries.setdefault(program.name, {}).update(dict.fromkeys(program.entries))
+        groups.setdefault(program.name, {}).update(dict.fromkeys(program.groups))
+    return tuple(SwitchProgram(name, tuple(entries[name]), tuple(groups[name])) for name in entries)
+
+
 def epoch_entries(network: Network, plan: JobPlan) -> Mapping[str, tuple[TableEntry, ...]]:
     """The entries of a plan's epoch alone, by blue switch: what a reallocation adds, or removes.
 

@@ -26,7 +26,7 @@ class FabricNetwork:
         self.devices = {name: self.new_device(name) for name in network.topology.switches}
         self.agents = {
             host.name: Host(host.name, mac_text(host.mac), ip_text(host.ip))
-            for host in (*network.workers, network.destination)
+            for host in network.hosts
         }
         self.rates = link_rates(network, conditions.base)
         self.fabric: Fabric = build_fabric(network, self.devices, self.agents, conditions)

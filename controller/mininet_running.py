@@ -221,7 +221,7 @@ class RunningMininet:
 
     def _connect_hosts(self, resources: ExitStack, folder: Path) -> None:
         peers = {}
-        for host in (*self.network.workers, self.network.destination):
+        for host in self.network.hosts:
             control = folder / "hosts" / host.name
             log = folder / "hosts" / f"{host.name}.log"
             connection = connect(control, partial(self._has_ended, log), log)

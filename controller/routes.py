@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 
 from controller.program import MatchValue, TableEntry
-from topologies.network import Network
+from topologies.network import Host, Network
 
 
 def ipv4_routes(network: Network) -> dict[str, list[TableEntry]]:
@@ -19,7 +19,7 @@ def ipv4_routes(network: Network) -> dict[str, list[TableEntry]]:
     next_hops = _next_hops(network)
     port_to = _ports(network)
     routes: dict[str, list[TableEntry]] = {name: [] for name in network.topology.switches}
-    for host in (*network.workers, network.destination):
+    for host in network.hosts:
         routes[host.switch].append(_route((host.ip, 32), host.port, host.mac))
     for switch, hops in next_hops.items():
         routes[switch].extend(_remote(network, switch, hops, port_to))
@@ -36,11 +36,15 @@ def _remote(
     default = max(by_use, key=lambda neighbour: (by_use[neighbour], neighbour))
     yield _route(None, port_to[switch, default], network.switch_mac(default))
     targets = [(prefix.switch, (prefix.address, prefix.length)) for prefix in network.prefixes]
-    targets.append((network.destination.switch, (network.destination.ip, 32)))
+    targets += [(host.switch, (host.ip, 32)) for host in _destinations(network)]
     for target, prefix in targets:
         neighbour = hops.get(target)
         if neighbour is not None and neighbour != default:
             yield _route(prefix, port_to[switch, neighbour], network.switch_mac(neighbour))
+
+
+def _destinations(network: Network) -> tuple[Host, ...]:
+    return (network.destination, *network.spares)
 
 
 def _route(prefix: tuple[int, int] | None, port: int, mac: int) -> TableEntry:
@@ -64,7 +68,9 @@ def _next_hops(network: Network) -> dict[str, dict[str, str]]:
     for adjacent in neighbours.values():
         adjacent.sort(key=order.__getitem__)
     hops: dict[str, dict[str, str]] = {name: {} for name in order}
-    for target in {prefix.switch for prefix in network.prefixes} | {network.destination.switch}:
+    with_hosts = {prefix.switch for prefix in network.prefixes}
+    with_hosts |= {host.switch for host in _destinations(network)}
+    for target in with_hosts:
         distance = {target: 0}
         queue = deque([target])
         while queue:

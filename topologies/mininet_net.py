@@ -86,7 +86,7 @@ class MininetNetwork:
             self._nodes[name] = net.addSwitch(
                 self.switch_name(name), cls=node.Switch, inNamespace=False
             )
-        hosts = (*network.workers, network.destination)
+        hosts = network.hosts
         for i, host in enumerate(hosts):
             self._nodes[host.name] = net.addHost(f"{self._tag}h{i}", ip=None)
         if self._links.has_faults:
@@ -114,7 +114,7 @@ class MininetNetwork:
         modules = [hosts.module] if switches.module is None else [hosts.module, *switches.module]
         self.children.open_nursery(modules, folder / "nursery.log")
         self._start_switches(switches)
-        for host in (*self._network.workers, self._network.destination):
+        for host in self._network.hosts:
             words = ["--name", host.name, "--mac", mac_text(host.mac), "--ip", ip_text(host.ip)]
             words += ["--interface", HOST_INTERFACE, "--control", str(hosts.controls / host.name)]
             if host.udp_port:
@@ -128,7 +128,7 @@ class MininetNetwork:
         for link in self._network.links:
             ports[link.lower].append(link.lower_port)
             ports[link.upper].append(link.upper_port)
-        for host in (*self._network.workers, self._network.destination):
+        for host in self._network.hosts:
             ports[host.switch].append(host.port)
         for name, numbers in ports.items():
             words = []
@@ -148,7 +148,7 @@ class MininetNetwork:
 
     def namespaces(self) -> dict[str, int]:
         """For every host a process in its network namespace that stays."""
-        hosts = (*self._network.workers, self._network.destination)
+        hosts = self._network.hosts
         return {host.name: self._nodes[host.name].pid for host in hosts}
 
     def switch_name(self, switch: str) -> str:
@@ -215,7 +215,7 @@ class MininetNetwork:
             bps = scaled(link.rate, base)
             shapes.append(Shape(self.interface(link.lower, link.lower_port), bps))
             shapes.append(Shape(self.interface(link.upper, link.upper_port), bps))
-        for host in (*self._network.workers, self._network.destination):
+        for host in self._network.hosts:
             bps = host_rate(self._network, host.name, base)
             shapes.append(Shape(self.interface(host.switch, host.port), bps))
         lines = "\n".join(tc_commands(shapes))

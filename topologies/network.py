@@ -11,7 +11,7 @@ follow the same order: the workers of one switch share an IPv4 prefix of their o
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -92,6 +92,7 @@ class Network:
         child_port: for overlay switch v > 0, the port of its parent that leads to it.
         workers_at: the workers of every overlay switch, by its name.
         device_id: the P4Runtime device id of every physical switch, from 1, by its name.
+        spares: further destinations, at switches that may become the root (`topologies.rerooting`).
     """
 
     topology: Topology
@@ -105,6 +106,12 @@ class Network:
 
     workers_at: Mapping[str, tuple[Host, ...]]
     device_id: Mapping[str, int]
+    spares: tuple[Host, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """All hosts: workers by rank, the destination, further destinations."""
+        return (*self.workers, self.destination, *self.spares)
 
     def switch_mac(self, switch: str) -> int:
         """The MAC address by which neighbours address a switch."""
@@ -121,32 +128,43 @@ def ip_text(ip: int) -> str:
     return str(ipaddress.ip_address(ip))
 
 
-def wire(topology: Topology) -> Network:
+def wire(topology: Topology, spares: Sequence[str] = ()) -> Network:
     """Fix the ports, addresses and source ids of a topology.
 
-    Ports of a switch, from 1: its workers, the destination at the root, then its links in the
-    topology's order. Raises NetworkError where a switch would need more ports than 509, the tree
-    more sources than 65,534, a path more than 253 switches, or a switch has a host's name.
+    Ports of a switch, from 1: its workers, the destination at the root, a further destination where
+    `spares` names the switch, then its links in the topology's order. Raises NetworkError where a
+    switch would need more ports than 509, the tree more sources than 65,534, a path more than 253
+    switches, a switch has a host's name, or there is no switch of a name in `spares`.
     """
+    root = topology.overlay.names[0]
+    others = tuple(dict.fromkeys(name for name in spares if name != root))
+    for name in others:
+        if name not in topology.switches:
+            raise NetworkError(f"{name}: {topology.name} has no such switch to be a root")
     _check_depth(topology)
-    _check_names(topology)
-    interval = _number_sources(topology)
+    _check_names(topology, len(others))
+    interval = number_sources(topology)
     pre_order = sorted(range(len(interval)), key=interval.__getitem__)
     prefixes = tuple(_allocate_prefixes(topology, pre_order))
     ports = _PortAllocator()
     workers = tuple(_place_workers(topology, pre_order, ports, interval, prefixes))
-    root = topology.overlay.names[0]
-    destination = Host(
-        name=DESTINATION_NAME,
-        switch=root,
-        port=ports.take(root),
-        mac=_HOST_MAC + MAX_SOURCE + 1,
-        ip=DESTINATION_ADDRESS,
-        udp_port=0,
-        source=0,
-        rank=-1,
+    destination, *more = (
+        _destination(i, switch, ports.take(switch)) for i, switch in enumerate((root, *others))
     )
-    links = tuple(_place_links(topology, ports))
+    return orient(
+        topology, workers, destination, tuple(more), tuple(_place_links(topology, ports)), prefixes
+    )
+
+
+def orient(
+    topology: Topology,
+    workers: tuple[Host, ...],
+    destination: Host,
+    spares: tuple[Host, ...],
+    links: tuple[SwitchLink, ...],
+    prefixes: tuple[Prefix, ...],
+) -> Network:
+    """The network of hosts and links that are in their places, by the overlay of its topology."""
     port_between = {(link.lower, link.upper): link.lower_port for link in links}
     port_between |= {(link.upper, link.lower): link.upper_port for link in links}
     names, parent = topology.overlay.names, topology.overlay.tree.parent
@@ -157,7 +175,7 @@ def wire(topology: Topology) -> Network:
         destination=destination,
         links=links,
         prefixes=prefixes,
-        interval=interval,
+        interval=number_sources(topology),
         parent_port=(
             destination.port,
             *(port_between[name, up] for name, up in zip(names[1:], above, strict=True)),
@@ -168,7 +186,25 @@ def wire(topology: Topology) -> Network:
         ),
         workers_at=_by_switch(names, workers),
         device_id={name: i for i, name in enumerate(topology.switches, start=1)},
+        spares=spares,
     )
+
+
+def _destination(number: int, switch: str, port: int) -> Host:
+    return Host(
+        name=_destination_name(number),
+        switch=switch,
+        port=port,
+        mac=_HOST_MAC + MAX_SOURCE + 1 + number,
+        ip=DESTINATION_ADDRESS + number,
+        udp_port=0,
+        source=0,
+        rank=-1,
+    )
+
+
+def _destination_name(number: int) -> str:
+    return f"{DESTINATION_NAME}{number + 1}" if number else DESTINATION_NAME
 
 
 def _by_switch(names: tuple[str, ...], workers: tuple[Host, ...]) -> dict[str, tuple[Host, ...]]:
@@ -204,11 +240,12 @@ def _check_depth(topology: Topology) -> None:
         )
 
 
-def _check_names(topology: Topology) -> None:
+def _check_names(topology: Topology, spares: int) -> None:
     """Hosts and switches are told apart by their names alone."""
     hosts = {_worker_name(rank) for rank in range(sum(topology.overlay.tree.load))}
+    hosts |= {_destination_name(number) for number in range(1 + spares)}
     for name in topology.switches:
-        if name == DESTINATION_NAME or name in hosts:
+        if name in hosts:
             raise NetworkError(
                 f"{name}: a host is called so; give the switch another name to run it "
                 "(planning has no such limit)"
@@ -219,7 +256,7 @@ def _worker_name(rank: int) -> str:
     return f"w{rank}"
 
 
-def _number_sources(topology: Topology) -> tuple[tuple[int, int], ...]:
+def number_sources(topology: Topology) -> tuple[tuple[int, int], ...]:
     """Return each overlay switch's interval of source ids; its workers follow the lowest."""
     tree = topology.overlay.tree
     size = [1 + load for load in tree.load]

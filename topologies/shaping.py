@@ -77,9 +77,9 @@ def check_rates(topology: Topology, base: int) -> None:
 
 
 def host_rate(network: Network, host: str, base: int) -> int:
-    """Bits a second of a host's link: the root's for the destination, else a worker's."""
+    """Bits a second of a host's link: the root's for a destination, else a worker's."""
     topology = network.topology
-    if host == network.destination.name:
+    if host in {one.name for one in (network.destination, *network.spares)}:
         return scaled(topology.overlay.tree.rate[0], base)
     return fastest(topology, base)
 

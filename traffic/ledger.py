@@ -101,6 +101,7 @@ class StreamLedger:
     __slots__ = (
         "_expected",
         "_exponents",
+        "_first",
         "_latest",
         "_sums",
         "_window",
@@ -113,6 +114,7 @@ class StreamLedger:
         self.chunks = MOST_CHUNKS - first_chunk
         self.sums = np.zeros((0, stream.lanes), dtype=np.int32)
         self.exponents = np.zeros(0, dtype=np.uint16)
+        self._first = first_chunk
         self._expected = Rows(stream.sums())
         self._window = window
         self._latest = [slot - window for slot in range(window)]
@@ -130,7 +132,7 @@ class StreamLedger:
         self._latest[slot] = chunk
         self._sums[slot] = lanes
         self._exponents[slot] = exponent
-        return lanes == self._expected.chunk(chunk)
+        return lanes == self._expected.chunk(self._first + chunk)
 
     def keeps(self, chunk: int) -> bool:
         """See `Ledger`."""

@@ -1,6 +1,6 @@
 """An endless tensor: chunks that go round and round, whose every sum is known beforehand.
 
-Worker `rank` holds `period` rows of values, drawn from (seed, rank). Chunk c carries row
+Worker `rank` holds `period` rows of values, drawn from (seed, rank). Chunk number c carries row
 c % period, its lanes rotated by the number of times that the rows have gone round. The period is a
 prime, so no slot meets the same values again soon: a stale or mixed sum cannot pass for a right
 one. What the workers' values add up to is computed here, from the same seed, without a network.
@@ -111,9 +111,9 @@ class StreamPayload:
 
     def message(self, chunk: int) -> tuple[bytes, int]:
         """A row, and no exponent."""
-        return self._sent.chunk(chunk), 0
+        return self._sent.chunk(self._first + chunk), 0
 
     def answered(self, chunk: int, lanes: bytes, exponent: int) -> None:
         """Compare the sum; an acknowledgement carries none."""
-        if lanes and lanes != self._sums.chunk(chunk):
+        if lanes and lanes != self._sums.chunk(self._first + chunk):
             self.mismatches.note(self._first + chunk)

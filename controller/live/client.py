@@ -50,6 +50,7 @@ from controller.live.requests import (
 )
 from controller.live.state import NetworkDownError
 from topologies.network import Network
+from topologies.rerooting import reroot
 from traffic.commands import (
     Answer,
     AttachDestination,
@@ -173,6 +174,10 @@ class NetworkClient:
         """The network, as it was wired."""
         return self._network or self.describe().network
 
+    def rooted(self, root: str | None) -> Network:
+        """The network as it is from a root; NetworkError where no destination is attached there."""
+        return self.network if root is None else reroot(self.network, root)
+
     def jobs(self) -> tuple[JobHosts, ...]:
         """Who takes part in which job."""
         jobs: tuple[JobHosts, ...] = self._ask(Jobs())
@@ -196,12 +201,14 @@ class NetworkClient:
         *,
         first_chunk: int = 0,
         timing: Timing | None = None,
+        root: str | None = None,
     ) -> None:
         """Give a job to its hosts, which do not send before `start`.
 
         `values`: an endless tensor, or int32 [chunks, lanes] for each worker by rank in the job.
+        `root`: the switch of its destination, where that is not the network's own root.
         """
-        network, timing = self.network, timing or self.timing(plan)
+        network, timing = self.rooted(root), timing or self.timing(plan)
         stream = values if isinstance(values, Stream) else None
         chunks = 0 if isinstance(values, Stream) else len(values[0])
         to = destination_config(network, plan, op, timing, chunks, first_chunk, stream)
@@ -225,14 +232,26 @@ class NetworkClient:
         """End a hold without a change."""
         self.tell_job(Release(job))
 
-    def move(self, plan: JobPlan, from_chunk: int) -> None:
+    def move(self, plan: JobPlan, from_chunk: int, root: str | None = None) -> None:
         """Put the chunks of a job from one number on under a new plan: destination, then workers.
 
-        Told so once more it changes nothing.
+        `root` is that of the job. Told so once more it changes nothing.
         """
-        sources = job_sources(self.network, plan)
+        sources = job_sources(self.rooted(root), plan)
         self.tell_job(Move(plan.job, plan.epoch, from_chunk, sources), Part.DESTINATION)
         self.tell_job(Move(plan.job, plan.epoch, from_chunk))
+
+    def change_root(self, job: int, plan: JobPlan, op: Op, stream: Stream, root: str) -> int:
+        """Let a job go on with its destination at another switch, under the number of `plan`.
+
+        The plan is one of the network as it is from that root, and the switches hold its entries.
+        Returns the first chunk of the new number; the old one ends before it and has yet to drain.
+        """
+        first = self.hold(job)
+        self.attach(plan, op, stream, first_chunk=first, root=root)
+        self.finish(job, first)
+        self.start(plan.job)
+        return first
 
     def finish(self, job: int, end: int) -> None:
         """End a job before a chunk number that has not left anywhere."""

@@ -126,6 +126,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rates")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--link-rate", type=int)
+    parser.add_argument(
+        "--root", action="append", default=[], help="a further switch with a destination"
+    )
     for fault in ("loss", "duplicate", "reorder"):
         parser.add_argument(f"--{fault}", type=float, default=0.0)
     return parser.parse_args(arguments)
@@ -143,7 +146,7 @@ def _plan(options: argparse.Namespace) -> tuple[Network, str]:
         seed=options.seed,
     )
     target = targets.choose(options.target, topology, asked)
-    network = wire(topology)
+    network = wire(topology, options.root)
     if not network.workers:
         raise BadInputError(f"{topology.name}: has no workers; give it some with --workers")
     return network, target

@@ -68,7 +68,7 @@ class Roster:
     def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
         """See `LiveNetwork.tell`; BadInputError for a host that is not there."""
         network = self._up.network
-        hosts = {host.name for host in (*network.workers, network.destination)}
+        hosts = {host.name for host in network.hosts}
         for name, _ in commands:
             if name not in hosts:
                 raise BadInputError(f"{name}: the network has no such host")
@@ -97,7 +97,7 @@ class Roster:
     def kill(self, name: str) -> None:
         """Kill a switch or a host; once more is no error."""
         network = self._up.network
-        hosts = [host.name for host in (*network.workers, network.destination)]
+        hosts = [host.name for host in network.hosts]
         if name not in hosts and name not in network.topology.switches:
             raise BadInputError(f"{name}: the network has no such switch or host")
         if name not in self._down:

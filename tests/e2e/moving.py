@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from controller.compile import JobPlan, compile_programs, epoch_entries
-from controller.endpoints import Timing, destination_config, job_sources, members, worker_config
+from controller.compile import JobPlan, compile_programs, epoch_entries, merge_programs
+from controller.endpoints import Timing, destination_config, job_sources, worker_config
 from controller.fabric_network import FabricNetwork
 from controller.p4rt import connect_blocking
 from controller.placement import loads
@@ -25,6 +25,7 @@ from p4src import artefacts
 from topologies.fabric import StopReason
 from topologies.fabric.build import Conditions
 from topologies.network import Network
+from topologies.rerooting import reroot
 from traffic.commands import (
     Answer,
     AttachDestination,
@@ -63,6 +64,8 @@ class MovingJob:
     """A job with its epochs so far; the last one is in force."""
 
     op: Op
+    network: Network
+    stream: Stream
     epochs: list[Epoch] = field(default_factory=list)
 
     @property
@@ -77,6 +80,7 @@ class MovingNetwork:
         self.network = network
         self.rng = rng
         self.jobs: dict[int, MovingJob] = {}
+        self.is_exact = not (conditions.loss or conditions.duplicate or conditions.reorder)
         self._epoch = 0
         self._up = FabricNetwork(network, conditions)
         self._commands = {name: Commands(agent) for name, agent in self._up.agents.items()}
@@ -102,26 +106,61 @@ class MovingNetwork:
 
     def add(self, job: int, blue: frozenset[int], op: Op) -> None:
         """Entries first, then the hosts."""
-        plan = JobPlan(job, self._next_epoch(job), blue, job * WINDOW, WINDOW)
-        plans = [moving.plan for moving in self.jobs.values()]
-        self.fleet.reconcile(compile_programs(self.network, [*plans, plan]))
-        self.jobs[job] = MovingJob(op, [Epoch(plan, 0, self._counts(plan))])
-        hosts = members(self.network, plan)
-        stream = Stream(seed=job, workers=len(hosts), period=7)
-        to = destination_config(self.network, plan, op, _TIMING, 0, 0, stream)
-        self.tell(self.network.destination.name, AttachDestination(to))
-        for host in hosts:
-            told = worker_config(self.network, plan, host, op, _TIMING, 0)
-            self.tell(host.name, AttachWorker(told, stream))
-        for host in self.rng.sample(hosts, len(hosts)):
-            self.tell(host.name, Start(job))
+        stream = Stream(seed=job, workers=len(self.network.workers), period=7)
+        self._prepare(job, MovingJob(op, self.network, stream), blue)
+        self._attach(job, 0)
+        self._tell_workers(job, Start(job))
+
+    def change_root(self, job: int, number: int, root: str, blue: frozenset[int]) -> None:
+        """Go on as job `number` with another root, from the chunk on that all have agreed on."""
+        old = self.jobs[job]
+        self._prepare(number, MovingJob(old.op, reroot(self.network, root), old.stream), blue)
+        self._step()
+        first = self.hold(job)
+        self._attach(number, first)
+        self.tell(old.network.destination.name, Finish(job, first))
+        for host in self.rng.sample(self.network.workers, len(self.network.workers)):
+            self.tell(host.name, Finish(job, first))
             self._step()
+            self.tell(host.name, Start(number))
+            self._step()
+        self.drain(job, first)
+        self.check(job, first)
+        for counted, predicted in self.measured(job, first) if self.is_exact else ():
+            assert counted == predicted
+        del self.jobs[job]
+        self._reconcile()
+
+    def _prepare(self, job: int, moving: MovingJob, blue: frozenset[int]) -> None:
+        plan = JobPlan(job, self._next_epoch(job), blue, job * WINDOW, WINDOW)
+        moving.epochs.append(Epoch(plan, 0, {}))
+        self.jobs[job] = moving
+        self._reconcile()
+        moving.epochs[0].before = self._counts(plan)
+
+    def _attach(self, job: int, first_chunk: int) -> None:
+        moving = self.jobs[job]
+        moving.epochs[0].first_chunk = first_chunk
+        network, plan = moving.network, moving.plan
+        to = destination_config(
+            network, plan, moving.op, _TIMING, 0, first_chunk, stream=moving.stream
+        )
+        self.tell(network.destination.name, AttachDestination(to))
+        for host in network.workers:
+            told = worker_config(network, plan, host, moving.op, _TIMING, first_chunk)
+            self.tell(host.name, AttachWorker(told, moving.stream))
+
+    def _reconcile(self) -> None:
+        """Every switch holds what all jobs need, and routes, and nothing else."""
+        programs = [compile_programs(self.network, [])]
+        programs += [compile_programs(job.network, [job.plan]) for job in self.jobs.values()]
+        self.fleet.reconcile(merge_programs(*programs))
 
     def end(self, job: int) -> int:
         """Let a job end and drain; the number above its last chunk."""
         end = self.hold(job)
         self._tell_workers(job, Finish(job, end))
-        self.tell(self.network.destination.name, Finish(job, end))
+        self.tell(self.jobs[job].network.destination.name, Finish(job, end))
         self.drain(job, end)
         self.check(job, end)
         return end
@@ -130,8 +169,7 @@ class MovingNetwork:
         """The hosts first: it ends, and only then leaves the switches."""
         self.end(job)
         del self.jobs[job]
-        plans = [moving.plan for moving in self.jobs.values()]
-        self.fleet.reconcile(compile_programs(self.network, plans))
+        self._reconcile()
 
     def hold(self, job: int) -> int:
         """The chunk to move or to end at."""
@@ -151,8 +189,8 @@ class MovingNetwork:
         self._write(WriteOp.INSERT, new)
         self._step()
         first = self.hold(job)
-        sources = job_sources(self.network, new)
-        self.tell(self.network.destination.name, Move(job, new.epoch, first, sources))
+        sources = job_sources(moving.network, new)
+        self.tell(moving.network.destination.name, Move(job, new.epoch, first, sources))
         self._step()
         self._tell_workers(job, Move(job, new.epoch, first))
         moving.epochs.append(Epoch(new, first, before))
@@ -161,7 +199,7 @@ class MovingNetwork:
 
     def drain(self, job: int, below: int) -> None:
         """Let events happen until every worker has the answer to each chunk below a number."""
-        hosts = members(self.network, self.jobs[job].plan)
+        hosts = self.network.workers
         machines = [self._up.agents[host.name].endpoints[job] for host in hosts]
         workers = [machine for machine in machines if isinstance(machine, Worker)]
         ended = self._up.fabric.run(
@@ -173,9 +211,10 @@ class MovingNetwork:
         """Every sum was right, everywhere, and each chunk complete once."""
         destination = self.destination(job)
         assert destination.done
-        assert (destination.completed, destination.mismatches) == (end, 0)
+        chunks = end - self.jobs[job].epochs[0].first_chunk
+        assert (destination.completed, destination.mismatches) == (chunks, 0)
         for worker in self.workers(job):
-            assert (worker.done, worker.completed, worker.mismatches) == (True, end, 0)
+            assert (worker.done, worker.completed, worker.mismatches) == (True, chunks, 0)
             assert worker.failure == ""
 
     def measured(self, job: int, end: int) -> list[tuple[dict[str, int], dict[str, int]]]:
@@ -190,23 +229,21 @@ class MovingNetwork:
         ends = [*(epoch.first_chunk for epoch in moving.epochs[1:]), end]
         for i, epoch in enumerate(moving.epochs):
             later = moving.epochs[i + 2].before if i + 2 < len(ends) else self._counts(epoch.plan)
-            messages = loads(self.network.topology.overlay.tree, epoch.plan.blue).messages
+            overlay = moving.network.topology.overlay
+            messages = loads(overlay.tree, epoch.plan.blue).messages
             chunks = ends[i] - epoch.first_chunk
-            names = self.network.topology.overlay.names
+            names = overlay.names
             counted = {name: later[name] - epoch.before[name] for name in names}
             predicted = {name: messages[v] * chunks for v, name in enumerate(names)}
             rows.append((counted, predicted))
         return rows
 
     def workers(self, job: int) -> list[WorkerProgress]:
-        answers = [
-            self.tell(host.name, Progress(job))
-            for host in members(self.network, self.jobs[job].plan)
-        ]
+        answers = [self.tell(host.name, Progress(job)) for host in self.network.workers]
         return [answer for answer in answers if isinstance(answer, WorkerProgress)]
 
     def destination(self, job: int) -> DestinationProgress:
-        answer = self.tell(self.network.destination.name, Progress(job))
+        answer = self.tell(self.jobs[job].network.destination.name, Progress(job))
         assert isinstance(answer, DestinationProgress)
         return answer
 
@@ -216,7 +253,7 @@ class MovingNetwork:
         return answer
 
     def _tell_workers(self, job: int, command: Command) -> list[Answer]:
-        hosts = list(members(self.network, self.jobs[job].plan))
+        hosts = self.network.workers
         answers = []
         for host in self.rng.sample(hosts, len(hosts)):
             answers.append(self.tell(host.name, command))
@@ -234,11 +271,12 @@ class MovingNetwork:
         return self._epoch
 
     def _write(self, op: WriteOp, plan: JobPlan) -> None:
-        for switch, entries in epoch_entries(self.network, plan).items():
+        for switch, entries in epoch_entries(self.jobs[plan.job].network, plan).items():
             self.fleet.write(switch, [Update(op, entry) for entry in entries])
 
     def _counts(self, plan: JobPlan) -> dict[str, int]:
-        counts = self.switches.link_counts(plan.job, plan.epoch)
+        network = self.jobs[plan.job].network
+        counts = SwitchControl(network, self.fleet).link_counts(plan.job, plan.epoch)
         return {name: count.first for name, count in counts.items()}
 
     def outcomes(self) -> Counter[str]:

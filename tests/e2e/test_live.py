@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.compile import JobPlan, compile_programs
+from controller.compile import JobPlan, compile_programs, merge_programs
 from controller.errors import BadInputError, RunFailedError
 from controller.live import state as folder
 from controller.live.client import JobProgress, NetworkClient, launch
@@ -21,13 +21,13 @@ from controller.live.state import NetworkDownError
 from controller.p4rt import BlockingFleet, SwitchUnreachableError, connect_blocking
 from controller.program import SwitchProgram
 from p4src import artefacts
-from topologies.network import Network
+from topologies.network import Network, NetworkError
 from traffic.commands import Hold
 from traffic.endpoint import Op
 from traffic.stream import Stream
 
 TOPOLOGY = "fat-tree:k=2"
-OPTIONS = ("--workers", "2", "--loss", "0.02", "--duplicate", "0.02")
+OPTIONS = ("--workers", "2", "--loss", "0.02", "--duplicate", "0.02", "--root", "agg1-0")
 DEADLINE_S = 60.0
 
 
@@ -147,6 +147,30 @@ def test_a_hold_is_released(client: NetworkClient, fleet: BlockingFleet) -> None
     client.stop(3)
     eventually(lambda: client.progress(3).done)
     client.detach(3)
+
+
+def test_a_job_goes_on_with_another_root(client: NetworkClient, fleet: BlockingFleet) -> None:
+    stream = Stream(seed=4, workers=4)
+    old, new = plan_of(4, 11, {0}), plan_of(5, 12, {1})
+    fleet.reconcile(programs(client.network, old))
+    client.attach(old, Op.ALLREDUCE, stream)
+    client.start(4)
+    passed(client, 4, 10)
+    turned = client.rooted("agg1-0")
+    fleet.reconcile(merge_programs(programs(client.network, old), compile_programs(turned, [new])))
+    first = client.change_root(4, new, Op.ALLREDUCE, stream, "agg1-0")
+    eventually(partial(is_done, client, 4))
+    assert client.progress(4).drained_below == first
+    client.detach(4)
+    fleet.reconcile(compile_programs(turned, [new]))
+    passed(client, 5, first + 10)
+    assert [job.destination for job in client.jobs()] == ["destination2"]
+    client.stop(5)
+    eventually(partial(is_done, client, 5))
+    assert client.progress(5).mismatches == 0
+    client.detach(5)
+    with pytest.raises(NetworkError, match="edge0-0: no destination is attached to it"):
+        client.rooted("edge0-0")
 
 
 def test_a_killed_switch_is_gone_until_it_is_restarted(client: NetworkClient) -> None:

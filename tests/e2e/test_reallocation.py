@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from controller.placement import Tree
 from tests.e2e.moving import MovingNetwork
 from tests.unit.controller.trees import topology_of, trees
+from topologies import WorkloadOptions, parse
 from topologies.fabric.build import Conditions
 from topologies.network import wire
 from traffic.endpoint import Op
@@ -70,3 +71,35 @@ def test_links_follow_the_prediction_of_each_epoch_exactly(tree: Tree, seed: int
             end = network.end(job)
             for counted, predicted in network.measured(job, end):
                 assert counted == predicted
+
+
+@_SLOW
+@given(tree=_TREES, is_lossy=st.booleans(), seed=st.integers(0, 10**6))
+def test_the_root_of_a_job_changes_under_traffic(tree: Tree, is_lossy: bool, seed: int) -> None:
+    """To any other switch of any tree, and back, with reallocations in between."""
+    rng = random.Random(seed)
+    topology = topology_of(tree)
+    network = wire(topology, spares=topology.switches)
+    conditions = Conditions(0.05, 0.1, 0.2, seed) if is_lossy else Conditions()
+    with MovingNetwork(network, conditions, rng) as moving:
+        moving.add(1, any_blue(rng, tree), rng.choice(list(Op)))
+        for job in (1, 2, 3):
+            moving.run(rng.randrange(1, 250))
+            moving.move(job, any_blue(rng, tree))
+            moving.run(rng.randrange(1, 250))
+            moving.change_root(job, job + 1, rng.choice(topology.switches), any_blue(rng, tree))
+        end = moving.end(4)
+        for counted, predicted in moving.measured(4, end) if moving.is_exact else ():
+            assert counted == predicted
+
+
+def test_a_fat_tree_takes_another_core_as_its_root() -> None:
+    network = wire(parse("fat-tree:k=4", WorkloadOptions()), spares=["core3"])
+    with MovingNetwork(network, Conditions(), random.Random(1)) as moving:
+        moving.add(1, frozenset({1, 2}), Op.ALLREDUCE)
+        moving.run(3000)
+        moving.change_root(1, 2, "core3", frozenset({0, 4}))
+        moving.run(3000)
+        end = moving.end(2)
+        for counted, predicted in moving.measured(2, end):
+            assert counted == predicted

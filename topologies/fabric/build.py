@@ -56,7 +56,7 @@ def build_fabric(
     fabric = Fabric(seed=conditions.seed)
     for name in network.topology.switches:
         fabric.add_switch(name, devices[name])
-    for host in (*network.workers, network.destination):
+    for host in network.hosts:
         fabric.add_host(host.name, agents[host.name])
     bps = link_rates(network, conditions.base)
     other = conditions.base or SLOWEST_LINK_BPS
@@ -70,8 +70,9 @@ def build_fabric(
         )
     for host in network.workers:
         fabric.connect((host.name, HOST_PORT), (host.switch, host.port), spec(HOST_LINK_BPS))
-    root = network.destination
-    fabric.connect((root.name, HOST_PORT), (root.switch, root.port), spec(bps[root.switch]))
+    to_destination = spec(bps[network.topology.overlay.names[0]])
+    for host in (network.destination, *network.spares):
+        fabric.connect((host.name, HOST_PORT), (host.switch, host.port), to_destination)
     return fabric
 
 

@@ -158,10 +158,10 @@ def test_chunk_numbers_do_not_wrap() -> None:
     w = endless(window=2, first_chunk=first)
     w.start(0)
     rows = Rows(Stream(seed=1, workers=1, period=3).sums())
-    assert chunks_of(w.receive(answer(w.config, first, lanes=rows.chunk(0)), 1)) == [2**32 - 1]
-    for chunk in (1, 2):
-        assert w.receive(answer(w.config, first + chunk, lanes=rows.chunk(chunk)), 2) == []
-    assert w.done
+    assert chunks_of(w.receive(answer(w.config, first, lanes=rows.chunk(first)), 1)) == [2**32 - 1]
+    for chunk in (first + 1, first + 2):
+        assert w.receive(answer(w.config, chunk, lanes=rows.chunk(chunk)), 2) == []
+    assert (w.done, w.mismatches.count) == (True, 0)
 
 
 def test_an_endless_tensor_fits_and_differs_from_round_to_round() -> None:
