@@ -229,6 +229,8 @@ class MininetNetwork:
             bps = host_rate(self._network, host.name, self._links.base)
             shapes.append(Shape(HOST_INTERFACE, bps))
         batch = (
+            # A host that connects to its own address takes this way.
+            "link set lo up",
             f"addr add {ip_text(host.ip)}/32 dev {HOST_INTERFACE}",
             f"link set {HOST_INTERFACE} up",
             f"neigh add {GATEWAY} lladdr {gateway} dev {HOST_INTERFACE}",

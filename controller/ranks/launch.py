@@ -89,7 +89,7 @@ def launch(
         plans = testbed.switches.install([planned.blue] * options.jobs, window)
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bluetree-ranks-")))
         address = scratch / "network"
-        commands = _commands(network, testbed, command, address)
+        commands = rank_commands(network, testbed, command, address)
         with serve(testbed, plans, address, patience) as (server, served):
             with RankProcesses(commands, stdout) as ranks:
                 ranks.wait()
@@ -111,7 +111,7 @@ def launch(
         )
 
 
-def _commands(
+def rank_commands(
     network: Network,
     testbed: FabricTestbed | MininetTestbed,
     command: Sequence[str],

@@ -27,6 +27,7 @@ class Conditions:
     """What every link does to frames, each way: probabilities, and the seed of all chance.
 
     `base`: bits a second of a link of rate 1; None: what gives the slowest SLOWEST_LINK_BPS.
+    `hosts`: bits a second of a worker's own link; None: HOST_LINK_BPS.
     """
 
     loss: float = 0.0
@@ -34,6 +35,7 @@ class Conditions:
     reorder: float = 0.0
     seed: int = 0
     base: int | None = None
+    hosts: int | None = None
 
 
 def build_fabric(
@@ -68,8 +70,9 @@ def build_fabric(
             (link.upper, link.upper_port),
             spec(bps[link.lower] if on_tree else other),
         )
+    own = spec(conditions.hosts or HOST_LINK_BPS)
     for host in network.workers:
-        fabric.connect((host.name, HOST_PORT), (host.switch, host.port), spec(HOST_LINK_BPS))
+        fabric.connect((host.name, HOST_PORT), (host.switch, host.port), own)
     to_destination = spec(bps[network.topology.overlay.names[0]])
     for host in (network.destination, *network.spares):
         fabric.connect((host.name, HOST_PORT), (host.switch, host.port), to_destination)
