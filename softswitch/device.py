@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from softswitch.codegen import Compiled, compile_program, find_compiled
+from softswitch.codegen import Compiled, Packets, compile_program, find_compiled
 from softswitch.control import TableControl
 from softswitch.entries import (
     ActionCall,
@@ -37,8 +37,6 @@ from softswitch.replication import ReplicationEngine
 from softswitch.state import State
 from softswitch.succession import succeed
 
-Process = Callable[[int, bytes, int], list[tuple[int, bytes]]]
-
 
 @dataclass(frozen=True, slots=True)
 class _Pipeline:
@@ -48,7 +46,8 @@ class _Pipeline:
     state: State
     tables: TableControl
     native: NativeState | None
-    process: Process
+    process: Callable[[int, bytes, int], Packets]
+    enqueue: Callable[[int, bytes, int], list[QueuedPacket]]
 
 
 def compile_json(json_bytes: bytes, drop_port: int = DROP_PORT) -> Compiled:
@@ -153,12 +152,18 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         shared = compiled.program, self._groups, self._sessions, self.queues
         native = None if library is None else NativeState(library, *shared)
         state = State(*shared) if native is None else native
-        process = partial(run, compiled.ingress, state) if native is None else native.process
         state.on_digest = self._digest_sink
         state.time = self.clock
         for profile in state.profiles.values():
             profile.set_live_ports(self._live_ports)
-        self._pipeline = _Pipeline(compiled, state, TableControl(state), native, process)
+        self._pipeline = _Pipeline(
+            compiled,
+            state,
+            TableControl(state),
+            native,
+            native.process if native else partial(run, compiled.ingress, state),
+            native.enqueue if native else partial(enqueue, compiled.queued_ingress, state),
+        )
 
     def stage_pipeline(self, json_bytes: bytes) -> "Device":
         """A device with another pipeline, to be written to and then put in force by `succeed`.
@@ -363,9 +368,7 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         pipeline = self._pipeline
         return [] if pipeline is None else pipeline.process(port, data, now_us)
 
-    def process_batch(
-        self, port: int, frames: Sequence[bytes], now_us: int = 0
-    ) -> list[tuple[int, bytes]]:
+    def process_batch(self, port: int, frames: Sequence[bytes], now_us: int = 0) -> Packets:
         """Run packets of one port in their order, each as `process` does."""
         pipeline = self._pipeline
         if pipeline is not None and pipeline.native is not None:
@@ -381,9 +384,7 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         them on with `dequeue`, in any order; do not mix with packets of `process` under way.
         """
         pipeline = self._pipeline
-        if pipeline is None:
-            return []
-        return enqueue(pipeline.compiled.queued_ingress, pipeline.state, port, data, now_us)
+        return [] if pipeline is None else pipeline.enqueue(port, data, now_us)
 
     @staticmethod
     def dequeue(
@@ -395,4 +396,5 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         queue (without itself) as it came and as it leaves, for the program's queue metadata. It
         runs on the pipeline that it was enqueued under.
         """
-        return dequeue(packet, now_us, enq_qdepth, deq_qdepth)
+        run_on = packet.state.dequeue if isinstance(packet.state, NativeState) else dequeue
+        return run_on(packet, now_us, enq_qdepth, deq_qdepth)

@@ -467,6 +467,13 @@ typedef struct {
     /* what must live as long as the packet in work */
     Block *kept;
     struct Job *first_job, *last_job;
+    u32 passes;
+    /* packets in two steps: copies are held for queues instead of going through egress; what egress
+     * is told of the one that has waited */
+    u32 hold, waited;
+    u64 since, enq_qdepth, deq_qdepth;
+    struct Held **held;
+    u32 held_count, held_room;
     u8 *scratch;
     size_t scratch_room;
     /* for the control plane: kind, number, limbs, then so many limbs */

@@ -1,4 +1,40 @@
 
+/* --- copies that wait in a queue --------------------------------------------------------------------- */
+
+typedef struct Held {
+    P packet;
+    u64 priority;
+    u32 passes;
+    u8 data[];
+} Held;
+
+static void egress(Switch *S, P *p);
+
+/* A copy has left ingress. */
+HELPER void send_on(Switch *S, P *p) {
+    if (!S->hold) {
+        egress(S, p);
+        return;
+    }
+    u64 priority = PRIORITY(p);
+    if (priority >= S->queues) {
+        event(S, NO_QUEUE, 0, 1);
+        event_limbs(S, &priority, 1);
+        return;
+    }
+    Held *held = must(malloc(sizeof(Held) + p->n));
+    held->packet = *p;
+    held->priority = priority;
+    held->passes = S->passes;
+    if (p->n) memcpy(held->data, p->data, p->n);
+    held->packet.data = held->data;
+    if (S->held_count == S->held_room) {
+        S->held_room = 2 * S->held_room + 16;
+        S->held = grown(S->held, S->held_room * sizeof(Held *));
+    }
+    S->held[S->held_count++] = held;
+}
+
 /* --- further passes of a packet ---------------------------------------------------------------------- */
 
 typedef struct Job {
@@ -40,4 +76,3 @@ HELPER void later_ingress(Switch *S, const P *p, const u8 *data, size_t n, u32 m
 
 static void ingress(Switch *S, u64 port, const u8 *data, u32 n, u64 now, u32 mode, const K *kept,
                     const Copies *targets);
-static void egress(Switch *S, P *p);

@@ -9,6 +9,7 @@ import os
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from softswitch.native.build import discard, shared_object
 from softswitch.native.errors import NotNativeError
@@ -19,7 +20,11 @@ Process = Callable[[int, bytes, int], Packets]
 Batch = Callable[[int, list[bytes], int], Packets]
 Carry = Callable[[int, int, int], Packets]
 
-_PROCESS, _BATCH, _CARRY = 0, 1, 2
+Held = tuple[int, int, int, int, int, object]
+Enqueue = Callable[[int, bytes, int], list[Held]]
+Dequeue = Callable[[object, int, int, int, int, int], tuple[list[Held], bytes | None]]
+
+_PROCESS, _BATCH, _CARRY, _ENQUEUE, _DEQUEUE = range(5)
 _P, _U32, _I64, _U64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int64, ctypes.c_uint64
 _BYTES = ctypes.c_char_p
 
@@ -96,7 +101,7 @@ class Memory:
         assert isinstance(address, int)
         return (_U64 * count).from_address(address)
 
-    def method(self, which: int) -> Callable[..., Packets]:
+    def _method(self, which: int) -> Callable[..., Any]:
         found = self.library.method(self.address, which)
         assert callable(found)
         return found
@@ -104,17 +109,27 @@ class Memory:
     @property
     def process(self) -> Process:
         """process(port, data, now): one packet."""
-        return self.method(_PROCESS)
+        return self._method(_PROCESS)
 
     @property
     def batch(self) -> Batch:
         """batch(port, frames, now): many packets."""
-        return self.method(_BATCH)
+        return self._method(_BATCH)
 
     @property
     def carry(self) -> Carry:
         """carry(ring, links, now): frames of a ring, to sockets; addresses of the structures."""
-        return self.method(_CARRY)
+        return self._method(_CARRY)
+
+    @property
+    def enqueue(self) -> Enqueue:
+        """enqueue(port, data, now): copies as (port, priority, length, came_by, passes, handle)."""
+        return self._method(_ENQUEUE)
+
+    @property
+    def dequeue(self) -> Dequeue:
+        """dequeue(handle, passes, now, since, enq_qdepth, deq_qdepth): more copies, the frame."""
+        return self._method(_DEQUEUE)
 
     def take_events(self) -> list[tuple[int, int, list[int]]]:
         """(kind, number, words) of every event since the last call."""

@@ -24,6 +24,14 @@ from softswitch.native.writer import Writer
 
 _TIMESTAMP = (1 << 48) - 1
 
+_QUEUE = (
+    ("enq_timestamp", "S->since", "p->now"),
+    ("enq_qdepth", "S->enq_qdepth", "0"),
+    ("deq_timedelta", "p->now - S->since", "0"),
+    ("deq_qdepth", "S->deq_qdepth", "0"),
+)
+"""Metadata of the wait: of a packet that has waited in a queue, and of one that has not."""
+
 
 @cache
 def _runtime(name: str) -> str:
@@ -95,6 +103,8 @@ class ModuleCode:
                 "    u64 q, perr; i64 plen, clone, clone_kept, again;",
                 self.frame.declarations(),
                 "} P;",
+                f"#define PRIORITY(p) {self._priority() or 0}",
+                f"enum {{ NO_QUEUE = {NO_QUEUE} }};",
             ]
         )
 
@@ -196,9 +206,9 @@ class ModuleCode:
             self._set(out, "instance_type", "p->itype")
             self._set(out, "packet_length", "(u64)p->plen")
             self._set(out, "egress_global_timestamp", f"p->now & {_TIMESTAMP}ull")
-            self._set(out, "enq_timestamp", self._masked("enq_timestamp", "p->now"))
-            for queue in ("enq_qdepth", "deq_timedelta", "deq_qdepth"):
-                self._set(out, queue, "0")
+            for name, waited, at_once in _QUEUE:
+                text = f"(S->waited ? {waited} : {at_once})"
+                self._set(out, name, self._masked(name, text))
             self._set(out, "qid", self._masked("qid", self._priority() or "0"))
             if drops:
                 # what bmv2 sets it to: the port after the drop port, in 9 bits
@@ -327,7 +337,7 @@ class ModuleCode:
                 out.line("P c = *p;")
                 out.line("c.q = targets->copies[i].port; c.rid = targets->copies[i].instance;")
                 out.line("c.itype = 1; c.cutoff = targets->max_length; c.plen = n;")
-                out.line("egress(S, &c);")
+                out.line("send_on(S, &c);")
             out.line("return;")
 
     def _replicate(self, out: Writer, clones: bool) -> None:
@@ -355,12 +365,12 @@ class ModuleCode:
                     out.line("P c = *p;")
                     out.line("c.q = copies->copies[i].port; c.rid = copies->copies[i].instance;")
                     out.line("c.itype = 5;")
-                    out.line("egress(S, &c);")
+                    out.line("send_on(S, &c);")
                 out.line("return;")
         out.line(f"p->q = {frame.standard('egress_spec')};")
         out.line(f"if (p->q == {self.program.drop_port}) return;")
         out.line(f"p->rid = (u32){frame.standard('egress_rid') or '0'}; p->itype = 0;")
-        out.line("egress(S, p);")
+        out.line("send_on(S, p);")
 
     def _digests(self, out: Writer) -> None:
         body = Statements(self.frame, out, "digest")

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from softswitch import ir
-from softswitch.native.library import Library, Memory, Packets
+from softswitch.native.library import Held, Library, Memory, Packets
 from softswitch.native.statements import DIGEST, FAILED, NO_QUEUE
 from softswitch.native.tables import NativeCell, NativeCells, Writer, native_table
+from softswitch.queued import Departure, QueuedPacket
 from softswitch.replication import Copies, Session, Watched
 from softswitch.state import Cells, State
 from softswitch.tables import Cell, RuntimeTable, Stored
@@ -73,6 +74,7 @@ class NativeState(State):
         library.queues(self.memory.address, queues)
         self._process, self._batch = self.memory.process, self.memory.batch
         self.carry = self.memory.carry
+        self._enqueue, self._dequeue = self.memory.enqueue, self.memory.dequeue
         groups.watch(self.write_group)
         sessions.watch(self.write_session)
         for group, copies in groups.items():
@@ -98,6 +100,29 @@ class NativeState(State):
         if self.has_events:
             self.tell()
         return out
+
+    def enqueue(self, port: int, data: bytes, now_us: int) -> list[QueuedPacket]:
+        """Run ingress and replication; the copies in the order in which they are queued."""
+        held = self._enqueue(port, data, now_us)
+        if self.has_events:
+            self.tell()
+        return [self._queued(found, now_us) for found in held]
+
+    def _queued(self, held: Held, now_us: int) -> QueuedPacket:
+        port, priority, length, came_by, passes, handle = held
+        return QueuedPacket(
+            port, priority, length, now_us, came_by, passes, _no_function, (handle,), self
+        )
+
+    def dequeue(
+        self, packet: QueuedPacket, now_us: int, enq_qdepth: int, deq_qdepth: int
+    ) -> Departure:
+        """Run the egress of a packet that has waited."""
+        waited = now_us, packet.enqueued_us, enq_qdepth, deq_qdepth
+        held, frame = self._dequeue(packet.arguments[0], packet.passes, *waited)
+        if self.has_events:
+            self.tell()
+        return Departure(frame, tuple(self._queued(found, now_us) for found in held))
 
     def tell(self) -> None:
         """Hand over the digests, and log what the packets had to say."""
@@ -182,6 +207,11 @@ class NativeState(State):
         )
         count = -1 if copies is None else len(copies)
         self.library.copies(self.memory.address, which, number, data, count, length)
+
+
+def _no_function(*arguments: object) -> None:
+    """Egress of a held packet is no function of Python; its state's `dequeue` runs it."""
+    raise TypeError("a packet that native code holds is run on by `dequeue` only")
 
 
 def _joined(words: list[int]) -> int:

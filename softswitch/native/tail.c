@@ -3,16 +3,14 @@
 
 enum { MAX_PASSES = 256 };
 
-static void run(Switch *S, u64 port, const u8 *data, size_t n, u64 now) {
-    K none;
-    memset(&none, 0, sizeof none);
-    S->now = now;
-    ingress(S, port, data, (u32)n, now, 0, &none, NULL);
-    for (int passes = 0; S->first_job && passes < MAX_PASSES; passes++) {
+/* What waits for another pass; its copies go where those of the first pass went. */
+static void pass_again(Switch *S) {
+    while (S->first_job && S->passes < MAX_PASSES) {
+        S->passes++;
         Job *job = S->first_job;
         S->first_job = job->next;
         if (!job->next) S->last_job = NULL;
-        if (job->egress) egress(S, job->copy);
+        if (job->egress) send_on(S, job->copy);
         else ingress(S, job->port, job->data, job->n, job->now, job->mode, &job->kept, NULL);
     }
     S->first_job = S->last_job = NULL;
@@ -21,6 +19,15 @@ static void run(Switch *S, u64 port, const u8 *data, size_t n, u64 now) {
         free(S->kept);
         S->kept = next;
     }
+}
+
+static void run(Switch *S, u64 port, const u8 *data, size_t n, u64 now) {
+    K none;
+    memset(&none, 0, sizeof none);
+    S->now = now;
+    S->passes = 0;
+    ingress(S, port, data, (u32)n, now, 0, &none, NULL);
+    if (S->first_job) pass_again(S);
 }
 
 /* --- making, filling, freeing ------------------------------------------------------------------------- */
@@ -65,6 +72,7 @@ EXPORT void sw_free(void *switch_) {
     free(S->outs);
     free(S->scratch);
     free(S->events);
+    free(S->held);
     free(S);
 }
 
@@ -355,6 +363,7 @@ extern PyObject *PyList_GetItem(PyObject *, Py_ssize_t);
 extern PyObject *PyTuple_New(Py_ssize_t);
 extern int PyTuple_SetItem(PyObject *, Py_ssize_t, PyObject *);
 extern PyObject *PyLong_FromUnsignedLong(unsigned long);
+extern PyObject *PyLong_FromUnsignedLongLong(unsigned long long);
 extern unsigned long long PyLong_AsUnsignedLongLongMask(PyObject *);
 extern void *PyLong_AsVoidPtr(PyObject *);
 extern PyObject *PyLong_FromVoidPtr(void *);
@@ -364,6 +373,10 @@ extern PyObject *PyErr_Occurred(void);
 extern void PyErr_SetString(PyObject *, const char *);
 extern PyObject *PyCFunction_NewEx(PyMethodDef *, PyObject *, PyObject *);
 extern void Py_DecRef(PyObject *);
+extern void Py_IncRef(PyObject *);
+extern PyObject *PyCapsule_New(void *, const char *, void (*)(PyObject *));
+extern void *PyCapsule_GetPointer(PyObject *, const char *);
+extern PyObject _Py_NoneStruct;
 
 static PyObject *left(Switch *S) {
     PyObject *list = PyList_New(S->out_count);
@@ -437,10 +450,105 @@ static PyObject *call_carry(PyObject *self, PyObject *const *args, Py_ssize_t co
     return left(S);
 }
 
+/* --- packets in two steps --- */
+
+static const char HELD[] = "softswitch.held";
+
+static void forget(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, HELD)); }
+
+static PyObject *numbers(const u64 *values, int count, PyObject *last) {
+    PyObject *tuple = last ? PyTuple_New(count + 1) : NULL;
+    for (int i = 0; tuple && i < count; i++) {
+        PyObject *number = PyLong_FromUnsignedLongLong(values[i]);
+        if (!number) {
+            Py_DecRef(tuple);
+            tuple = NULL;
+        } else PyTuple_SetItem(tuple, i, number);
+    }
+    if (tuple) PyTuple_SetItem(tuple, count, last);
+    else if (last) Py_DecRef(last);
+    return tuple;
+}
+
+/* [(port, priority, length, came_by, passes, capsule), ...] */
+static PyObject *held_packets(Switch *S) {
+    PyObject *list = PyList_New(S->held_count);
+    for (u32 i = 0; i < S->held_count; i++) {
+        Held *held = S->held[i];
+        const P *p = &held->packet;
+        u64 values[] = {p->q, held->priority, p->n, p->port, held->passes};
+        PyObject *capsule = list ? PyCapsule_New(held, HELD, forget) : NULL;
+        if (!capsule) free(held);
+        PyObject *tuple = numbers(values, 5, capsule);
+        if (tuple) PyList_SetItem(list, i, tuple);
+        else if (list) {
+            Py_DecRef(list);
+            list = NULL;
+        }
+    }
+    S->held_count = 0;
+    return list;
+}
+
+/* enqueue(port, data, now) -> copies, as held_packets gives them */
+static PyObject *call_enqueue(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3) {
+        PyErr_SetString(PyExc_TypeError, "enqueue takes port, data, now");
+        return NULL;
+    }
+    Switch *S = PyLong_AsVoidPtr(self);
+    S->used = S->out_count = S->held_count = 0;
+    S->hold = 1;
+    int failed = packet(S, args[0], args[1], args[2]);
+    S->hold = 0;
+    PyObject *list = held_packets(S);
+    if (failed && list) Py_DecRef(list);
+    return failed ? NULL : list;
+}
+
+/* dequeue(capsule, passes, now, since, enq_qdepth, deq_qdepth) -> (copies, frame or None) */
+static PyObject *call_dequeue(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    if (count != 6) {
+        PyErr_SetString(PyExc_TypeError, "dequeue takes capsule, passes, now, since, two depths");
+        return NULL;
+    }
+    Switch *S = PyLong_AsVoidPtr(self);
+    Held *held = PyCapsule_GetPointer(args[0], HELD);
+    if (!held) return NULL;
+    P copy = held->packet;
+    S->passes = (u32)PyLong_AsUnsignedLongLongMask(args[1]);
+    copy.now = S->now = PyLong_AsUnsignedLongLongMask(args[2]);
+    S->since = PyLong_AsUnsignedLongLongMask(args[3]);
+    S->enq_qdepth = PyLong_AsUnsignedLongLongMask(args[4]);
+    S->deq_qdepth = PyLong_AsUnsignedLongLongMask(args[5]);
+    if (PyErr_Occurred()) return NULL;
+    S->used = S->out_count = S->held_count = 0;
+    S->hold = S->waited = 1;
+    egress(S, &copy);
+    S->waited = 0;
+    PyObject *frame = &_Py_NoneStruct;
+    if (S->out_count)
+        frame = PyBytes_FromStringAndSize((char *)S->buffer + S->outs[0].at, S->outs[0].length);
+    else Py_IncRef(frame);
+    pass_again(S);
+    S->hold = 0;
+    PyObject *list = held_packets(S), *pair = list && frame ? PyTuple_New(2) : NULL;
+    if (!pair) {
+        if (list) Py_DecRef(list);
+        if (frame) Py_DecRef(frame);
+        return NULL;
+    }
+    PyTuple_SetItem(pair, 0, list);
+    PyTuple_SetItem(pair, 1, frame);
+    return pair;
+}
+
 static PyMethodDef METHODS[] = {
     {"process", call_process, METH_FASTCALL, NULL},
     {"batch", call_batch, METH_FASTCALL, NULL},
     {"carry", call_carry, METH_FASTCALL, NULL},
+    {"enqueue", call_enqueue, METH_FASTCALL, NULL},
+    {"dequeue", call_dequeue, METH_FASTCALL, NULL},
 };
 
 /* Function `which` of METHODS, bound to a switch that must outlive it. */

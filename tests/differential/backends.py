@@ -9,7 +9,7 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from softswitch import Device, ir
@@ -28,12 +28,15 @@ from softswitch.entries import (
 )
 from softswitch.errors import SoftswitchError
 from softswitch.native import NativeUnavailable
+from softswitch.queued import QueuedPacket
 from tests.differential.packets import Domains, PacketMaker
 from tests.fuzz.inputs import CPU_PORT, pipeline, program_names
 
 _LONGEST = 1600
 _ENTRIES = 10
 _PORTS = range(1, 9)
+_WAITING = 50
+_QUEUES = 4
 _REWRITES = 0.02
 """How often an entry, a default action or a group changes between two packets."""
 
@@ -55,7 +58,8 @@ class Pair:
         """NativeUnavailable if the program does not run natively."""
         self.rng = random.Random(f"{name} {seed}")
         self.devices = tuple(
-            Device(1, cpu_port=CPU_PORT, backend=backend) for backend in ("native", "python")
+            Device(1, cpu_port=CPU_PORT, queues=_QUEUES, backend=backend)
+            for backend in ("native", "python")
         )
         self.digests: tuple[list[Digest], list[Digest]] = ([], [])
         for device, digests in zip(self.devices, self.digests, strict=True):
@@ -210,6 +214,38 @@ class Pair:
                 raise DifferenceError(f"a batch of {len(frames)} frames leaves differently")
         self.compare()
 
+    def run_queued(self, count: int) -> None:
+        """The same in two steps, with queues that wait in between, in another order."""
+        waiting: list[tuple[QueuedPacket, QueuedPacket]] = []
+        source = self.packets()
+        for number in range(count):
+            packet, port = next(source), self.rng.choice(_PORTS)
+            self._hold(waiting, [d.enqueue(port, packet, number * 7) for d in self.devices])
+            if self.rng.random() < _REWRITES:
+                self.rewrite()
+            while waiting and self.rng.random() < 0.6:
+                pair = waiting.pop(self.rng.randrange(len(waiting)))
+                told = number * 7 + self.rng.randrange(50), self.rng.randrange(64), 3
+                left = [d.dequeue(p, *told) for d, p in zip(self.devices, pair, strict=True)]
+                if left[0].frame != left[1].frame:
+                    raise DifferenceError(f"packet {number} leaves its queue differently")
+                self._hold(waiting, [departure.queued for departure in left])
+            del waiting[_WAITING:]
+        self.compare()
+
+    def _hold(
+        self,
+        waiting: list[tuple[QueuedPacket, QueuedPacket]],
+        copies: Sequence[Sequence[QueuedPacket]],
+    ) -> None:
+        shown = [
+            [(p.port, p.priority, p.length, p.enqueued_us, p.came_by, p.passes) for p in queued]
+            for queued in copies
+        ]
+        if shown[0] != shown[1]:
+            raise DifferenceError(f"queued natively {shown[0]}, by Python {shown[1]}")
+        waiting += zip(*copies, strict=True)
+
     def compare(self) -> None:
         """DifferenceError if counters, registers, entries or digests are not the same."""
         states = [_state(device) for device in self.devices]
@@ -248,6 +284,7 @@ def compare(name: str, count: int, seed: int) -> None:
     pair.fill()
     pair.run(count)
     pair.run_batches(count // 4)
+    pair.run_queued(count // 4)
 
 
 def main() -> int:
