@@ -79,6 +79,10 @@ bench-switch: $(STAMP) ## softswitch against bmv2 on real links: packets a secon
 bench-testbed: $(STAMP) ## networks over Mininet: AllReduce, start-up, memory, reallocation, in one table (as root)
 	@$(BIN)/python -m evaluation.bench_testbed $(ARGS)
 
+.PHONY: campaign-kill
+campaign-kill: $(STAMP) ## kill -9 at random moments, 50 times: what was killed, what was said, what is left (as root)
+	@$(BIN)/python -m tests.emulation.campaign_kill $(ARGS)
+
 campaign-stf: $(STAMP) ## run p4c's recorded packets: STF=<p4c>/testdata/p4_16_samples
 	@[ -n "$(STF)" ] || { echo "make: name p4c's test programs:" \
 	    "\`make $@ STF=<p4c>/testdata/p4_16_samples\`" >&2; exit 2; }

@@ -45,8 +45,8 @@ def run_isolated(
 
     `after` is as soon as it equals `before`, at the latest 30 seconds after the command's end.
     """
-    words = ["unshare", *_NAMESPACES, sys.executable, "-m", "tests.emulation.isolated"]
-    words += ["--folder", str(folder), *(["--kill", str(int(kill))] if kill else []), "--"]
+    words = enter("tests.emulation.isolated", "--folder", str(folder))
+    words += [*(["--kill", str(int(kill))] if kill else []), "--"]
     done = subprocess.run(
         [*words, *command], cwd=ROOT, capture_output=True, text=True, timeout=deadline
     )
@@ -54,7 +54,12 @@ def run_isolated(
     return Isolated(**json.loads(done.stdout))
 
 
-def _mount_own(folder: Path) -> None:
+def enter(module: str, *words: str) -> list[str]:
+    """A command line that runs a module in namespaces of its own."""
+    return ["unshare", *_NAMESPACES, sys.executable, "-m", module, *words]
+
+
+def mount_own(folder: Path) -> None:
     """See the interfaces of this namespace, and a /tmp of its own."""
     subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], check=True)
     aside = Path("/mnt")
@@ -68,7 +73,7 @@ def _mount_own(folder: Path) -> None:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
-def _look(needed: tuple[Path, ...]) -> dict[str, list[str]]:
+def look(needed: tuple[Path, ...]) -> dict[str, list[str]]:
     """Everything that a run makes: interfaces, named namespaces, processes, files."""
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True)
     names = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
@@ -87,6 +92,16 @@ def _look(needed: tuple[Path, ...]) -> dict[str, list[str]]:
             if not any(path.is_relative_to(one) or one.is_relative_to(path) for one in needed)
         ),
     }
+
+
+def settled(needed: tuple[Path, ...], before: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What is there once it equals what was before, or after a while."""
+    deadline = time.monotonic() + _SETTLE_S
+    _reap()
+    while (after := look(needed)) != before and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        _reap()
+    return after
 
 
 def _reap() -> None:
@@ -110,9 +125,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--kill", type=int)
     parser.add_argument("command", nargs="+")
     options = parser.parse_args(arguments)
-    _mount_own(options.folder)
+    mount_own(options.folder)
     needed = (ROOT, options.folder)
-    before = _look(needed)
+    before = look(needed)
     outputs = [options.folder / name for name in ("stdout", "stderr")]
     start = time.monotonic()
     with outputs[0].open("wb") as out, outputs[1].open("wb") as err:
@@ -121,11 +136,7 @@ def main(arguments: list[str]) -> int:
             _kill_when_up(process, options.kill, before["links"])
         code = process.wait()
     seconds = time.monotonic() - start
-    deadline = time.monotonic() + _SETTLE_S
-    _reap()
-    while (after := _look(needed)) != before and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
-        _reap()
+    after = settled(needed, before)
     result: dict[str, Any] = {"code": code, "seconds": seconds, "before": before, "after": after}
     result |= {path.name: path.read_text(errors="replace") for path in outputs}
     print(json.dumps(result))
