@@ -25,7 +25,7 @@ SOURCES = WORKERS[:4]
 CHUNKS = 10_000
 WINDOW = 64
 OTHER_LANES = 64
-BUILDS = {OTHER_LANES: 1, 128: 2, 192: 3, 240: 4}
+BUILDS = {OTHER_LANES: 1, 128: 2, 240: 4}
 """Builds with other lanes: lanes, and the words that they are divided into."""
 
 

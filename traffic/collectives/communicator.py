@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from traffic.collectives.calls import Array, Call, Kind, check
 from traffic.collectives.errors import CollectiveError, UnsuitableArrayError
@@ -65,32 +65,45 @@ class Communicator:
         """How many ranks there are."""
         return self._session.membership.ranks
 
-    def allreduce(self, array: ArrayLike, op: str = "sum") -> Array:
+    def allreduce(self, array: ArrayLike, op: str = "sum", dtype: DTypeLike | None = None) -> Array:
         """The element-wise sum or mean over all ranks, of the array's shape and type, everywhere.
 
-        float32 and float64 are off by at most `traffic.collectives.blocks.error_bound`; int32 is
-        exact, its mean float64. Raises UnsuitableArrayError for another type, NaN or infinity,
-        SumOverflowError where a sum does not fit, MissingRankError and MismatchError where other
-        ranks do not make this call.
-        """
-        return self.allreduce_async(array, op).result()
+        `dtype` converts the array first. float32 and float64 are off by at most
+        `traffic.collectives.blocks.error_bound`; int32 is exact, its mean float64.
 
-    def allreduce_async(self, array: ArrayLike, op: str = "sum") -> Future[Array]:
+        Raises UnsuitableArrayError for another type, NaN or infinity, SumOverflowError where a sum
+        does not fit, MissingRankError and MismatchError where other ranks do not make this call.
+        """
+        return self.allreduce_async(array, op, dtype).result()
+
+    def allreduce_async(
+        self, array: ArrayLike, op: str = "sum", dtype: DTypeLike | None = None
+    ) -> Future[Array]:
         """The same at once: a future of the result; it is raised there what went wrong."""
-        values = _summable(array, op)
+        values = _summable(array, op, dtype)
         return self._session.submit(
             Call(Kind.ALLREDUCE, str(values.dtype), values.shape, op), values
         )
 
-    def reduce(self, array: ArrayLike, op: str = "sum", root: int = 0) -> Array | None:
+    def reduce(
+        self,
+        array: ArrayLike,
+        op: str = "sum",
+        root: int = 0,
+        dtype: DTypeLike | None = None,
+    ) -> Array | None:
         """The sum or mean at rank `root`; the others get None. Errors as of `allreduce`."""
-        return self.reduce_async(array, op, root).result()
+        return self.reduce_async(array, op, root, dtype).result()
 
     def reduce_async(
-        self, array: ArrayLike, op: str = "sum", root: int = 0
+        self,
+        array: ArrayLike,
+        op: str = "sum",
+        root: int = 0,
+        dtype: DTypeLike | None = None,
     ) -> Future[Array | None]:
         """The same at once, as a future."""
-        values = _summable(array, op)
+        values = _summable(array, op, dtype)
         self._check_root(root)
         call = Call(Kind.REDUCE, str(values.dtype), values.shape, op, root)
         return self._session.submit(call, values)
@@ -136,10 +149,10 @@ class Communicator:
             raise CollectiveError(f"root {root}: the ranks are 0 to {self.size - 1}")
 
 
-def _summable(array: ArrayLike, op: str) -> Array:
-    """A copy of an array that has a sum."""
+def _summable(array: ArrayLike, op: str, dtype: DTypeLike | None) -> Array:
+    """A copy of an array that has a sum, as `dtype` if that is given."""
     if op not in OPS:
         raise CollectiveError(f"op {op!r}: choose {' or '.join(OPS)}")
-    values = np.array(array)
+    values = np.array(array, dtype=dtype)
     check(values)
     return values

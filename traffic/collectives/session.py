@@ -7,6 +7,7 @@ import socket
 import threading
 from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from traffic.collectives.calls import Array, Call, part_of
@@ -14,9 +15,16 @@ from traffic.collectives.errors import CollectiveError
 from traffic.collectives.link import Membership, dial, error_of
 from traffic.collectives.packets import PacketRunner
 
+_FLUSH_S = 5.0
+"""How long leaving waits for what has been said to reach the network."""
+
 
 class Session:
-    """The connection of one rank to its network, and a thread that reads it."""
+    """The connection of one rank to its network, with a thread that reads and one that writes it.
+
+    Neither the program nor the reader ever waits for the network to take something in: it may be
+    waiting itself, for this rank to take a result.
+    """
 
     def __init__(self, address: Path, rank: int, job: int) -> None:
         """Join; raises CollectiveError where nobody answers or the rank is not wanted."""
@@ -39,7 +47,10 @@ class Session:
         self._packets: PacketRunner | None = None
         if self.membership.interface is not None:
             self._packets = PacketRunner(self.membership.interface, self._connection)
-        self._reader = threading.Thread(target=self._read, name=f"rank {rank}", daemon=True)
+        self._outgoing: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name=f"rank {rank} out", daemon=True)
+        self._reader = threading.Thread(target=self._read, name=f"rank {rank} in", daemon=True)
+        self._writer.start()
         self._reader.start()
 
     def submit(self, call: Call, array: Array) -> Future[Any]:
@@ -53,17 +64,15 @@ class Session:
             number = self._next
             self._next += 1
             self._open[number] = (call, array, future)
-            try:
-                sent = None if self.membership.interface is not None else array
-                self._connection.send(("call", number, call, sent))
-            except OSError:
-                # The reader finds out why.
-                return future
+            sent = None if self.membership.interface is not None else array
+            self._outgoing.put(("call", number, call, sent))
         return future
 
     def close(self) -> None:
         """Leave; open calls fail."""
         self._fail(CollectiveError(f"rank {self._rank} has closed its communicator"))
+        self._outgoing.put(None)
+        self._writer.join(_FLUSH_S)
         # The network may have closed it before.
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -81,6 +90,12 @@ class Session:
             self._connection.close()
             if self._packets is not None:
                 self._packets.close()
+
+    def _write(self) -> None:
+        # Where it fails the network is gone, which the reader notices too.
+        with contextlib.suppress(OSError):
+            while (words := self._outgoing.get()) is not None:
+                self._connection.send(words)
 
     def _take(self, message: tuple[Any, ...]) -> None:
         said, number, *rest = message
@@ -105,9 +120,9 @@ class Session:
             self._take(outcome.interrupted)
             return
         if outcome.failure is not None:
-            self._connection.send(("stuck", number, str(outcome.failure)))
+            self._outgoing.put(("stuck", number, str(outcome.failure)))
             return
-        self._connection.send(("done", number, outcome.resent))
+        self._outgoing.put(("done", number, outcome.resent))
         try:
             self._settle(number, part.result(outcome.overflowed))
         except CollectiveError as error:

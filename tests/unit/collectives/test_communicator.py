@@ -177,6 +177,27 @@ def test_many_calls_may_be_open_and_end_in_order(clean: Path) -> None:
     assert ended == [list(range(20))] * RANKS
 
 
+def test_large_arrays_both_ways_at_once_do_not_block(clean: Path) -> None:
+    """More under way in each direction than a socket holds."""
+
+    def do(comm: Communicator) -> list[Array]:
+        array = np.full(2000, comm.rank, dtype=np.int32)
+        futures = [comm.broadcast_async(array, root=1) for _ in range(40)]
+        futures.append(comm.broadcast_async(array, root=3))
+        return [future.result() for future in (futures[0], futures[-1])]
+
+    for first, last in together(clean, do):
+        assert (first == 1).all()
+        assert (last == 3).all()
+
+
+def test_lists_are_converted_as_told(clean: Path) -> None:
+    def do(comm: Communicator) -> Array:
+        return comm.allreduce([1, 2, comm.rank], dtype="int32")
+
+    assert [got.tolist() for got in together(clean, do)] == [[4, 8, 6]] * RANKS
+
+
 def test_a_barrier_waits_for_all(clean: Path) -> None:
     waiting = threading.Semaphore(0)
 
