@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from controller.compile import JobPlan, compile_programs, share_slots
 from controller.measurement import LinkCount
 from controller.p4rt import BlockingFleet, CounterValue
-from controller.program import TableEntry
+from controller.program import SwitchProgram, TableEntry
 from p4src.constants import Outcome
 from topologies.network import Network
 
@@ -39,6 +39,10 @@ class SwitchControl:
         self._fleet.reconcile(compile_programs(self._network, plans))
         self._next_chunk = {plan.job: 0 for plan in plans}
         return plans
+
+    def hold(self, programs: Sequence[SwitchProgram]) -> None:
+        """Make the switches hold programs of the caller's own; only differences are written."""
+        self._fleet.reconcile(programs)
 
     def take_chunks(self, job: int, count: int) -> int:
         """Reserve chunk numbers for a tensor of a job; the first of them."""

@@ -57,6 +57,7 @@ _EXPERIMENT_FILES = (
     "settings",
     "single",
     "training",
+    "training_jobs",
 )
 _CONTROLLER_FILES = ("compile", "endpoints", "scheduling")
 _TOPOLOGY_FILES = ("families", "spec", "topology", "workload")

@@ -11,8 +11,9 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from controller.scheduling import Scheduling
-from evaluation.cluster import Cluster, ClusterSettings
+from evaluation.cluster import Cluster
 from evaluation.settings import Cell, Record, Settings, Value, seed_of
+from evaluation.training_jobs import TrainingSettings
 from p4src.constants import QUEUES
 from traffic.training import MODELS, Ordering, Schedule, compress
 
@@ -168,7 +169,7 @@ def measure(cell: Cell) -> tuple[Record, ...]:
         window=cell.number("window"),
         ordering=scheme.ordering,
     )
-    settings = ClusterSettings(
+    settings = TrainingSettings(
         workers=WORKERS,
         payload_rate=cell.number("gbps") * 10**9 // FACTOR,
         scheduling=scheme.scheduling(len(layers)),
@@ -183,8 +184,8 @@ def measure(cell: Cell) -> tuple[Record, ...]:
     results = cluster.run()
     steps = [
         (worker * 100 + i, step)
-        for worker, each in enumerate(each for result in results for each in result.steps)
-        for i, step in enumerate(each)
+        for worker, each in enumerate(each for result in results for each in result.workers)
+        for i, step in enumerate(each.steps)
         if i
     ]
     records = [

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from traffic.destination import Destination, DestinationConfig
+from traffic.endpoint import Endpoint
 from traffic.errors import CommandError
 from traffic.host import Host
 from traffic.reports import (
@@ -31,6 +32,15 @@ from traffic.reports import (
     WorkerReport,
 )
 from traffic.stream import Stream
+from traffic.training import (
+    AggregationServer,
+    ParameterServer,
+    ParameterServerConfig,
+    TrainerConfig,
+    TrainingReport,
+    TrainingWorker,
+    server,
+)
 from traffic.worker import Worker, WorkerConfig
 
 
@@ -47,6 +57,30 @@ class AttachDestination:
     """Be the destination of a job, in place of an earlier one."""
 
     config: DestinationConfig
+
+
+@dataclass(frozen=True, slots=True)
+class AttachTrainer:
+    """Take part in a job as a training worker."""
+
+    config: TrainerConfig
+
+    @property
+    def job(self) -> int:
+        """The job."""
+        return self.config.worker.job
+
+
+@dataclass(frozen=True, slots=True)
+class AttachServer:
+    """Answer the training workers of a job."""
+
+    config: ParameterServerConfig | DestinationConfig
+
+    @property
+    def job(self) -> int:
+        """The job."""
+        return self.config.job
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +161,8 @@ class WaitForChunks:
 Command: TypeAlias = (
     AttachWorker
     | AttachDestination
+    | AttachTrainer
+    | AttachServer
     | Start
     | Hold
     | Release
@@ -137,7 +173,13 @@ Command: TypeAlias = (
     | Detach
 )
 Answer: TypeAlias = (
-    int | WorkerProgress | DestinationProgress | WorkerReport | DestinationReport | None
+    int
+    | WorkerProgress
+    | DestinationProgress
+    | WorkerReport
+    | DestinationReport
+    | TrainingReport
+    | None
 )
 
 
@@ -160,15 +202,19 @@ class Commands:
             case AttachDestination(to):
                 self._attach(Destination(to))
                 return None, []
+            case AttachTrainer(trainer):
+                self._attach(TrainingWorker(trainer))
+                return None, []
+            case AttachServer(served):
+                self._attach(server(served))
+                return None, []
             case Detach(job):
                 self._host.detach(job)
                 return None, []
             case _:
                 return self._tell(self._endpoint(command.job), command, now)
 
-    def _tell(
-        self, endpoint: Worker | Destination, command: Command, now: int
-    ) -> tuple[Answer, list[bytes]]:
+    def _tell(self, endpoint: Endpoint, command: Command, now: int) -> tuple[Answer, list[bytes]]:
         match command, endpoint:
             case Start(), _:
                 return None, endpoint.start(now)
@@ -192,6 +238,10 @@ class Commands:
                 return WorkerProgress.of(endpoint), []
             case Progress(), Destination():
                 return DestinationProgress.of(endpoint), []
+            case Progress(), ParameterServer() | AggregationServer():
+                return None, []
+            case Report(), TrainingWorker():
+                return TrainingReport.of(endpoint), []
             case Report(), Worker():
                 return WorkerReport.of(endpoint), []
             case Report(), Destination():
@@ -203,12 +253,12 @@ class Commands:
                 )
         return None, []
 
-    def _endpoint(self, job: int) -> Worker | Destination:
+    def _endpoint(self, job: int) -> Endpoint:
         endpoint = self._host.endpoints.get(job)
-        if not isinstance(endpoint, Worker | Destination):
+        if endpoint is None:
             raise CommandError(f"host {self._host.name} has no part in job {job}: attach it first")
         return endpoint
 
-    def _attach(self, endpoint: Worker | Destination) -> None:
+    def _attach(self, endpoint: Endpoint) -> None:
         self._host.detach(endpoint.job)
         self._host.attach(endpoint)

@@ -5,7 +5,8 @@ from statistics import mean
 import pytest
 
 from controller.scheduling import Scheduling
-from evaluation.cluster import CORE, EDGE, Cluster, ClusterSettings, JobResult
+from evaluation.cluster import Cluster
+from evaluation.training_jobs import CORE, EDGE, JobResult, TrainingSettings
 from topologies.fabric import Direction
 from traffic.errors import ConfigError
 from traffic.ticket import read_ticket
@@ -31,7 +32,7 @@ def train(
     loss: float = 0,
     iterations: int = 3,
 ) -> tuple[JobResult, ...]:
-    settings = ClusterSettings(
+    settings = TrainingSettings(
         workers=4,
         payload_rate=RATE,
         scheduling=scheduling,
@@ -46,7 +47,9 @@ def train(
 def blocking(results: tuple[JobResult, ...]) -> float:
     """Mean over jobs, workers and iterations but the first, in nanoseconds."""
     assert all(result.correct for result in results)
-    return mean(step.blocking for result in results for each in result.steps for step in each[1:])
+    return mean(
+        step.blocking for result in results for each in result.workers for step in each.steps[1:]
+    )
 
 
 def test_one_job_waits_46_percent_less_than_with_fifo() -> None:
@@ -82,7 +85,7 @@ def test_aggregated_and_prioritised_sums_stay_exact_under_loss(
         for result in results:
             assert result.correct
             assert result.resent > 0
-            assert [len(each) for each in result.steps] == [2] * 4
+            assert [len(each.steps) for each in result.workers] == [2] * 4
 
 
 class Leaving:
@@ -109,7 +112,7 @@ def one_burst(scheduling: Scheduling | None, layers: int = 16) -> list[int]:
     schedule = Schedule(layers=work, iterations=1, window=6, ordering=Ordering.READY)
     cluster = Cluster(
         (schedule,),
-        ClusterSettings(workers=4, payload_rate=128 * 8 * 1000, scheduling=scheduling),
+        TrainingSettings(workers=4, payload_rate=128 * 8 * 1000, scheduling=scheduling),
     )
     leaving = Leaving(cluster)
     (result,) = cluster.run()
@@ -146,7 +149,7 @@ def test_the_window_slides_at_the_bottleneck() -> None:
 def test_other_priorities_are_what_the_counters_say() -> None:
     layers = tuple(LayerWork(chunks=2, forward=1, backward=5 * MILLISECOND) for _ in range(10))
     schedule = Schedule(layers=layers, iterations=1, window=2, ordering=Ordering.READY)
-    settings = ClusterSettings(
+    settings = TrainingSettings(
         workers=1, payload_rate=10**8, scheduling=Scheduling(queues=4, middle=0, lead=9)
     )
     cluster = Cluster((schedule,), settings)
@@ -159,7 +162,7 @@ def test_other_priorities_are_what_the_counters_say() -> None:
 def test_iterations_follow_each_other_in_their_tickets() -> None:
     cluster = Cluster(
         (vgg16(Ordering.READY, iterations=2),),
-        ClusterSettings(workers=2, payload_rate=RATE, scheduling=Scheduling()),
+        TrainingSettings(workers=2, payload_rate=RATE, scheduling=Scheduling()),
     )
     leaving = Leaving(cluster)
     cluster.run()
@@ -172,4 +175,4 @@ def test_a_model_that_does_not_fit_the_slots_is_refused() -> None:
     layers = (LayerWork(chunks=5000, forward=1, backward=1),)
     schedule = Schedule(layers=layers, iterations=1, window=1, ordering=Ordering.READY)
     with pytest.raises(ConfigError, match="compress the model more"):
-        Cluster((schedule,), ClusterSettings(workers=1, payload_rate=1, budget=1))
+        Cluster((schedule,), TrainingSettings(workers=1, payload_rate=1, budget=1))

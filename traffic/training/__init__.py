@@ -2,8 +2,13 @@
 
 from traffic.training.models import MODELS, Layer, Model
 from traffic.training.schedule import LayerWork, Ordering, Schedule, compress
-from traffic.training.server import AggregationServer, ParameterServer, ServerHost
-from traffic.training.worker import StepTimes, TrainingWorker
+from traffic.training.server import (
+    AggregationServer,
+    ParameterServer,
+    ParameterServerConfig,
+    server,
+)
+from traffic.training.worker import StepTimes, TrainerConfig, TrainingReport, TrainingWorker
 
 __all__ = [
     "MODELS",
@@ -13,9 +18,12 @@ __all__ = [
     "Model",
     "Ordering",
     "ParameterServer",
+    "ParameterServerConfig",
     "Schedule",
-    "ServerHost",
     "StepTimes",
+    "TrainerConfig",
+    "TrainingReport",
     "TrainingWorker",
     "compress",
+    "server",
 ]

@@ -5,6 +5,7 @@ The parameter server hears every worker and answers each by a datagram of its ow
 of an AllReduce hears what the switches send it and answers once, by multicast.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,10 +14,10 @@ from numpy.typing import NDArray
 
 from p4src.constants import LANES, Kind
 from traffic.destination import Destination
+from traffic.destination_config import DestinationConfig
 from traffic.errors import DecodeError
 from traffic.message import (
     DESTINATION_SOURCE,
-    ETHERNET_BYTES,
     Flow,
     FrameEncoder,
     Message,
@@ -25,18 +26,64 @@ from traffic.message import (
 from traffic.ticket import Ticket, add_ticket, read_ticket
 
 
-class AggregationServer:
+class _Server(ABC):
+    """An endpoint that speaks when spoken to."""
+
+    @property
+    @abstractmethod
+    def job(self) -> int:
+        """The job that it answers."""
+
+    @property
+    @abstractmethod
+    def completed(self) -> int:
+        """Chunks that all workers have pushed."""
+
+    @property
+    def done(self) -> bool:
+        """Always: it waits for nothing."""
+        return True
+
+    @property
+    def failed(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def next_deadline(self) -> int | None:
+        """Never: the workers keep the time."""
+        return None
+
+    def start(self, now: int) -> list[bytes]:
+        """Nothing."""
+        return []
+
+    def tick(self, now: int) -> list[bytes]:
+        """Nothing."""
+        return []
+
+    @abstractmethod
+    def receive(self, frame: bytes, now: int) -> list[bytes]:
+        """Take a frame in; the answers, if it calls for any."""
+
+
+class AggregationServer(_Server):
     """A destination whose answers carry the tickets of the messages that they answer."""
 
-    def __init__(self, destination: Destination) -> None:
-        self.destination = destination
+    def __init__(self, config: DestinationConfig) -> None:
+        self._destination = Destination(config)
+
+    @property
+    def job(self) -> int:
+        return self._destination.job
+
+    @property
+    def completed(self) -> int:
+        return self._destination.completed
 
     def receive(self, frame: bytes, now: int) -> list[bytes]:
-        """Take a message in; the answer, if it calls for one."""
-        answers = self.destination.receive(frame, now)
-        if not answers:
-            return answers
-        return _ticketed(answers, read_ticket(frame))
+        answers = self._destination.receive(frame, now)
+        return _ticketed(answers, read_ticket(frame)) if answers else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +117,28 @@ class _Sum:
         self.lanes: NDArray[np.int32] = np.zeros(LANES, dtype=np.int32)
 
 
-class ParameterServer:
-    """Sums pushes of the workers of one job, and answers each worker.
+@dataclass(frozen=True, slots=True)
+class ParameterServerConfig:
+    """What a parameter server is told.
 
     `horizon`: chunk numbers after which a sum may be forgotten: two iterations.
     """
 
-    def __init__(self, job: int, place: Place, clients: tuple[Client, ...], horizon: int) -> None:
-        self._job = job
+    job: int
+    place: Place
+    clients: tuple[Client, ...]
+    horizon: int
+
+
+class ParameterServer(_Server):
+    """Sums pushes of the workers of one job, and answers each worker."""
+
+    def __init__(self, config: ParameterServerConfig) -> None:
+        clients, place = config.clients, config.place
+        self._job = config.job
         self._clients = {client.source: client for client in clients}
         self._all = (1 << len(clients)) - 1
-        self._horizon = horizon
+        self._horizon = config.horizon
         self._encoders: Mapping[int, FrameEncoder] = {
             client.source: FrameEncoder(
                 Flow(
@@ -95,9 +153,17 @@ class ParameterServer:
             for client in clients
         }
         self._sums: dict[int, _Sum] = {}
+        self._completed = 0
+
+    @property
+    def job(self) -> int:
+        return self._job
+
+    @property
+    def completed(self) -> int:
+        return self._completed
 
     def receive(self, frame: bytes, now: int) -> list[bytes]:
-        """Take a push in; the answers to all workers, or again to the one that asks."""
         try:
             message = decode_datagram(frame).message
         except DecodeError:
@@ -115,7 +181,9 @@ class ParameterServer:
         else:
             chunk.heard |= 1 << client.rank
             chunk.lanes += np.frombuffer(message.lanes, dtype=">i4")
-            again = tuple(self._clients) if chunk.heard == self._all else ()
+            is_complete = chunk.heard == self._all
+            self._completed += is_complete
+            again = tuple(self._clients) if is_complete else ()
         answer = Message(
             Kind.RESULT,
             0,
@@ -130,37 +198,11 @@ class ParameterServer:
         return _ticketed(answers, read_ticket(frame))
 
 
-class ServerHost:
-    """The host of the servers of several jobs, told apart by UDP port and job; an agent."""
-
-    def __init__(self, servers: Mapping[tuple[int, int], AggregationServer | ParameterServer]):
-        self._servers = servers
-
-    @property
-    def finished(self) -> bool:
-        """Always: it speaks when spoken to."""
-        return True
-
-    @property
-    def next_deadline(self) -> int | None:
-        """Never: the workers keep the time."""
-        return None
-
-    def start(self, now: int) -> list[bytes]:
-        """Nothing."""
-        return []
-
-    def tick(self, now: int) -> list[bytes]:
-        """Nothing."""
-        return []
-
-    def receive(self, frame: bytes, now: int) -> list[bytes]:
-        """Take a frame in; the answers of its server."""
-        udp = ETHERNET_BYTES + 4 * (frame[ETHERNET_BYTES] & 0x0F)
-        port = int.from_bytes(frame[udp + 2 : udp + 4], "big")
-        job = int.from_bytes(frame[udp + 12 : udp + 14], "big")
-        server = self._servers.get((port, job))
-        return [] if server is None else server.receive(frame, now)
+def server(config: ParameterServerConfig | DestinationConfig) -> _Server:
+    """The machine that is told so."""
+    if isinstance(config, ParameterServerConfig):
+        return ParameterServer(config)
+    return AggregationServer(config)
 
 
 def _ticketed(frames: list[bytes], ticket: Ticket | None) -> list[bytes]:

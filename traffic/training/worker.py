@@ -11,8 +11,10 @@ sum is compared with the one that the worker itself expects. A message without a
 again, as in `traffic.worker`.
 """
 
+from __future__ import annotations
+
 import heapq
-from collections.abc import Callable
+import random
 from dataclasses import dataclass
 
 from p4src.constants import AGG_UDP_PORT, Flag, Kind
@@ -61,28 +63,35 @@ class _Pending:
         self.tries = 1
 
 
-class TrainingWorker:
-    """The machine of one worker; an agent of a host.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerConfig:
+    """What a training worker is told.
 
-    `dst_port` is that of the job's messages, or of its parameter server. `start_at`: when the
-    first iteration begins. `jitter(iteration)` is a factor of its time of computation, so that
-    workers differ as real ones do.
+    Attributes:
+        worker: addresses, timeouts, and its place in the job; its window is not used.
+        schedule: what it computes and sends.
+        dst_port: that of the job's messages, or of its parameter server.
+        delay: nanoseconds from its start to its first iteration.
+        jitter: standard deviation of the time that an iteration's computation takes, as a part of
+            it, so that workers differ as real ones do.
+        seed: of that chance.
     """
 
-    def __init__(
-        self,
-        config: WorkerConfig,
-        schedule: Schedule,
-        *,
-        dst_port: int = AGG_UDP_PORT,
-        start_at: int = 0,
-        jitter: Callable[[int], float] = lambda iteration: 1.0,
-    ) -> None:
-        self.config = config
-        self.schedule = schedule
-        self._dst_port = dst_port
-        self._start_at = start_at
-        self._jitter = jitter
+    worker: WorkerConfig
+    schedule: Schedule
+    dst_port: int = AGG_UDP_PORT
+    delay: int = 0
+    jitter: float = 0.0
+    seed: str = ""
+
+
+class TrainingWorker:
+    """The machine of one worker; an endpoint of a host."""
+
+    def __init__(self, told: TrainerConfig) -> None:
+        config = self.config = told.worker
+        schedule = self.schedule = told.schedule
+        self._told = told
         self._encoder = FrameEncoder(
             Flow(
                 config.mac,
@@ -90,7 +99,7 @@ class TrainingWorker:
                 config.ip,
                 config.destination_ip,
                 config.udp_port,
-                dst_port,
+                told.dst_port,
             )
         )
         self._own = (ip_bytes(config.ip), config.udp_port)
@@ -100,10 +109,9 @@ class TrainingWorker:
         self._layer_of = schedule.layer_of()
         self._iteration = 0
         self._steps: list[StepTimes] = []
-        self._finished = False
+        self._failed = False
         self._wrong = 0
         self._resent = 0
-        self._given_up: int | None = None
         # What is computed now, until when: a layer of the backward pass or of the forward pass.
         self._layer = len(schedule.layers) - 1
         self._forward = False
@@ -123,14 +131,24 @@ class TrainingWorker:
         self._deadlines: list[tuple[int, int]] = []
 
     @property
-    def finished(self) -> bool:
-        """Whether all iterations are done, or a message was given up."""
-        return self._finished
+    def job(self) -> int:
+        """The job it takes part in."""
+        return self.config.job
 
     @property
-    def given_up(self) -> int | None:
-        """The chunk that was sent `max_tries` times, if one was."""
-        return self._given_up
+    def done(self) -> bool:
+        """Whether all iterations are done."""
+        return self._iteration == self.schedule.iterations
+
+    @property
+    def completed(self) -> int:
+        """How many messages are answered."""
+        return self._iteration * self.schedule.chunks + sum(self._answered)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a message was given up, after `max_tries` times; it then stays silent."""
+        return self._failed
 
     @property
     def steps(self) -> tuple[StepTimes, ...]:
@@ -138,9 +156,9 @@ class TrainingWorker:
         return tuple(self._steps)
 
     @property
-    def wrong(self) -> int:
-        """Answers that were not the sum over all workers."""
-        return self._wrong
+    def correct(self) -> bool:
+        """Whether all iterations are done and every answer was the sum over all workers."""
+        return self.done and not self._wrong
 
     @property
     def resent(self) -> int:
@@ -163,7 +181,7 @@ class TrainingWorker:
 
     def start(self, now: int) -> list[bytes]:
         """Begin the first iteration at its time."""
-        self._begin(max(now, self._start_at))
+        self._begin(now + self._told.delay)
         return []
 
     def receive(self, frame: bytes, now: int) -> list[bytes]:
@@ -203,7 +221,7 @@ class TrainingWorker:
                 continue
             chunk = heapq.heappop(self._deadlines)[1]
             if self._pending[chunk].tries >= self.config.max_tries:
-                self._give_up(chunk)
+                self._give_up()
                 break
             frames.append(self._again(chunk, now))
         return frames
@@ -216,10 +234,12 @@ class TrainingWorker:
         self._waiting = self._blocking = 0
         self._forward = False
         self._layer = len(self.schedule.layers) - 1
-        self._sent = [0] * len(self.schedule.layers)
-        self._answered = [0] * len(self.schedule.layers)
-        self._speed = self._jitter(self._iteration)
+        self._speed = self._draw_speed()
         self._compute(now)
+
+    def _draw_speed(self) -> float:
+        stream = random.Random(f"{self._told.seed}|{self.config.rank}|{self._iteration}")
+        return max(0.5, stream.gauss(1.0, self._told.jitter))
 
     def _compute(self, now: int) -> None:
         work = self.schedule.layers[self._layer]
@@ -268,9 +288,9 @@ class TrainingWorker:
             StepTimes(self._blocking, self._waiting, now - self._began, tuple(self._latency))
         )
         self._iteration += 1
-        if self._iteration == self.schedule.iterations:
-            self._finished = True
-        else:
+        self._sent = [0] * len(self.schedule.layers)
+        self._answered = [0] * len(self.schedule.layers)
+        if not self.done:
             self._begin(now)
 
     # --- messages -------------------------------------------------------------------------------
@@ -330,12 +350,25 @@ class TrainingWorker:
         ticket = Ticket(layer, self._iteration % _TICKET_VALUES)
         return add_ticket(self._encoder.encode(message), ticket)
 
-    def _give_up(self, chunk: int) -> None:
-        self._given_up = chunk
-        self._finished = True
+    def _give_up(self) -> None:
+        self._failed = True
         self._busy_until = _NEVER
         self._pending.clear()
         self._deadlines.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """What became of a worker: its iterations, whether all was right, what it sent again."""
+
+    steps: tuple[StepTimes, ...]
+    correct: bool
+    resent: int
+
+    @classmethod
+    def of(cls, worker: TrainingWorker) -> TrainingReport:
+        """Report a worker as it is now."""
+        return cls(worker.steps, worker.correct, worker.resent)
 
 
 def _timer(config: WorkerConfig) -> RetransmissionTimer:
