@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from controller import targets
 from controller.cli_options import SEED
 from controller.errors import BadInputError, EnvironmentLacksError
 from evaluation.corpus import Text, default_text, text_of_file
@@ -67,6 +68,13 @@ _MOST_LEVELS = 12
     show_default=True,
     help="Processes of this machine, or the workers of a Dask cluster.",
 )
+@click.option(
+    "--target",
+    type=click.Choice([targets.FABRIC, *targets.TARGETS_OVER_MININET]),
+    default=targets.FABRIC,
+    show_default=True,
+    help="Of tensorexpress: where its switches are; one training after the other over Mininet.",
+)
 @click.option("--scheduler", metavar="ADDR", help="Of the Dask cluster, like tcp://host:8786.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def evaluate_command(
@@ -78,12 +86,16 @@ def evaluate_command(
     levels: int,
     text_file: Path | None,
     engine: str,
+    target: str,
     scheduler: str | None,
     as_json: bool,
 ) -> None:
     """Repeat the papers' evaluation: FIGURE is fig1 to fig6, tensorexpress, or all of them."""
     start = time.perf_counter()
     names = list(FIGURES) if figure == "all" else [figure]
+    if target != targets.FABRIC:
+        names = [_on_target(figure, target, engine)]
+        jobs = 1
     settings = Settings(repeats=repeats, seed=seed, levels=levels)
     try:
         text = default_text() if text_file is None else text_of_file(text_file)
@@ -104,6 +116,18 @@ def evaluate_command(
         f"{len(done.outputs)} figures in {out}: {done.computed} cells computed, {done.reused} "
         f"found there, {seconds:.1f} s"
     )
+
+
+def _on_target(figure: str, target: str, engine: str) -> str:
+    """The figure's name on a target over Mininet."""
+    if figure != "tensorexpress":
+        raise BadInputError(f"--target {target}: only tensorexpress runs there; leave it out")
+    if engine != "local":
+        raise BadInputError(f"--target {target}: it runs on this machine; leave --engine out")
+    reason = targets.why_not(target)
+    if reason is not None:
+        raise EnvironmentLacksError(reason)
+    return f"tensorexpress-{target}"
 
 
 def _engine(kind: str, scheduler: str | None, jobs: int | None) -> Engine:

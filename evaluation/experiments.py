@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from evaluation import applications, many, offline, single, training
+from evaluation import applications, many, offline, single, training, training_mininet
 from evaluation.corpus import Words
 from evaluation.settings import Cell, Record
 
@@ -14,6 +14,7 @@ _MEASURES = {
     "many": many.measure,
     "offline": offline.measure,
     "training": training.measure,
+    "training-mininet": training_mininet.measure,
 }
 
 
@@ -50,6 +51,7 @@ def code_digest() -> str:
 _EXPERIMENT_FILES = (
     "applications",
     "cluster",
+    "cluster_mininet",
     "corpus",
     "experiments",
     "many",
@@ -58,6 +60,7 @@ _EXPERIMENT_FILES = (
     "single",
     "training",
     "training_jobs",
+    "training_mininet",
 )
 _CONTROLLER_FILES = ("compile", "endpoints", "scheduling")
 _TOPOLOGY_FILES = ("families", "spec", "topology", "workload")

@@ -8,12 +8,13 @@ from types import MappingProxyType
 from evaluation.corpus import Text
 from evaluation.experiments import code_digest
 from evaluation.figures import fig1, fig2, fig3, fig4, fig5, fig6, tensorexpress
+from evaluation.figures.tensorexpress_mininet import OverMininet
 from evaluation.output import Output, write
 from evaluation.settings import Cell, Settings
 from evaluation.store import Store
 from evaluation.sweep import Engine, Results, run_sweep
 
-__all__ = ["FIGURES", "Evaluation", "Kind", "evaluate"]
+__all__ = ["FIGURES", "ON_TARGETS", "Evaluation", "Kind", "evaluate"]
 
 _CELLS = "cells"
 
@@ -38,6 +39,12 @@ FIGURES: Mapping[str, Kind] = MappingProxyType(
     }
 )
 """Every figure of the papers, by the name that the command line takes."""
+
+_OVER_MININET = {name: OverMininet(name) for name in ("softswitch", "bmv2")}
+ON_TARGETS: Mapping[str, Kind] = MappingProxyType(
+    {f"tensorexpress-{name}": Kind(each.cells, each.build) for name, each in _OVER_MININET.items()}
+)
+"""Figures of other targets than the fabric: `tensorexpress-bmv2` and `tensorexpress-softswitch`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ def evaluate(
     """Make the named figures in a folder; what an earlier run has left there is used.
 
     Args:
-        names: keys of FIGURES.
+        names: keys of FIGURES or ON_TARGETS.
         folder: for all files; results of cells go into its folder "cells".
         settings: of all experiments.
         text: of the word count.
@@ -78,11 +85,12 @@ def evaluate(
         MissingError: the engine lacks something.
         PlacementError: a joint optimum could not be proven.
     """
-    wanted = dict.fromkeys(cell for name in names for cell in FIGURES[name].cells(settings, text))
+    kinds = {**FIGURES, **ON_TARGETS}
+    wanted = dict.fromkeys(cell for name in names for cell in kinds[name].cells(settings, text))
     store = Store(folder / _CELLS, code_digest())
     sweep = run_sweep(list(wanted), store, text, engine, progress)
     outputs = []
     for name in names:
-        output = FIGURES[name].build(sweep.results, settings, text)
+        output = kinds[name].build(sweep.results, settings, text)
         outputs.append((output, tuple(write(output, folder))))
     return Evaluation(tuple(outputs), sweep.computed, sweep.reused)

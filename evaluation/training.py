@@ -5,7 +5,7 @@ are in proportion to the multiplications of each layer, at the speed and batch b
 rates are divided by `FACTOR`, so that times are those of the whole models.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from controller.scheduling import Scheduling
 from evaluation.cluster import Cluster
 from evaluation.settings import Cell, Record, Settings, Value, seed_of
-from evaluation.training_jobs import TrainingSettings
+from evaluation.training_jobs import JobResult, TrainingSettings
 from p4src.constants import QUEUES
 from traffic.training import MODELS, Ordering, Schedule, compress
 
@@ -29,6 +29,7 @@ __all__ = [
     "Scheme",
     "cells",
     "measure",
+    "records_of",
 ]
 
 FACTOR = 8_192
@@ -182,6 +183,12 @@ def measure(cell: Cell) -> tuple[Record, ...]:
     )
     cluster = Cluster((schedule,) * jobs, settings)
     results = cluster.run()
+    dropped = sum(link.counters.queue_full for link in cluster.shared_links)
+    return (*records_of(results, len(layers)), Record("dropped", 0, Fraction(dropped)))
+
+
+def records_of(results: Sequence[JobResult], layers: int) -> tuple[Record, ...]:
+    """The records of a training; see `measure`."""
     steps = [
         (worker * 100 + i, step)
         for worker, each in enumerate(each for result in results for each in result.workers)
@@ -193,14 +200,9 @@ def measure(cell: Cell) -> tuple[Record, ...]:
         for series in ("blocking", "waiting", "iteration")
         for x, step in steps
     ]
-    records += [
-        Record("latency", layer, Fraction(sum(step.latency[layer] for _, step in steps))
-               / (10**6 * len(steps)))
-        for layer in range(len(layers))
-        if steps
-    ]  # fmt: skip
-    dropped = sum(link.counters.queue_full for link in cluster.shared_links)
+    for layer in range(layers if steps else 0):
+        total = sum(step.latency[layer] for _, step in steps)
+        records.append(Record("latency", layer, Fraction(total, 10**6 * len(steps))))
     records.append(Record("correct", 0, Fraction(all(result.correct for result in results))))
     records.append(Record("resent", 0, Fraction(sum(result.resent for result in results))))
-    records.append(Record("dropped", 0, Fraction(dropped)))
     return tuple(records)

@@ -1,16 +1,24 @@
 """TensorExpress: tensors needed next go first, against FIFO and ordering at the hosts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Mapping
 
 from matplotlib.figure import Figure
 
 from evaluation.corpus import Text
+from evaluation.figures.training_tables import (
+    NETWORKS,
+    by_layer,
+    by_worker,
+    gather,
+    statistics,
+    swept,
+    values,
+)
 from evaluation.output import Claim, Output, listed
-from evaluation.settings import Cell, Record, Settings
+from evaluation.settings import Cell, Settings
 from evaluation.style import INK, Look, Sheet, plot
 from evaluation.sweep import Results
-from evaluation.table import Point, Table
+from evaluation.table import Table
 from evaluation.training import (
     AGGREGATED,
     BATCH,
@@ -32,20 +40,16 @@ from evaluation.training import (
 from evaluation.training import cells as training_cells
 from traffic.training import MODELS
 
-__all__ = ["build", "cells"]
+__all__ = ["LOOKS", "PAPER_BEST", "PAPER_MEAN", "build", "cells"]
 
-_PAPER_MEAN, _PAPER_BEST, _PAPER_LATENCY = 46, 59, 2.5
-_NETWORKS = {PLAIN: "parameter server", AGGREGATED: f"{AGGREGATED} blue switch"}
-_MEASURES = ("blocking", "waiting", "iteration")
-_STATISTICS = ("mean", "best", "p99")
-_LOOKS: Mapping[str, Look] = {
+PAPER_MEAN, PAPER_BEST, _PAPER_LATENCY = 46, 59, 2.5
+LOOKS: Mapping[str, Look] = {
     "fifo": Look(SCHEMES["fifo"].title, "#d6594c", "", "--"),
     "host": Look(SCHEMES["host"].title, "#e07b00", "^"),
     "express": Look(SCHEMES["express"].title, "#2563a8", "o"),
     "express-host": Look(SCHEMES["express-host"].title, "#2a9d6f", "s"),
     "ahead": Look(SCHEMES["ahead"].title, "#8e5bb5", "D"),
 }
-_Key = tuple[tuple[str, ...], str, int]
 
 
 def cells(settings: Settings, text: Text) -> list[Cell]:
@@ -57,9 +61,9 @@ def build(results: Results, settings: Settings, text: Text) -> Output:
     """The figure from its results."""
     trained = {cell: found for cell, found in results.items() if cell.experiment == "training"}
     main = {cell: found for cell, found in trained.items() if cell.text("sweep") == "none"}
-    table = _gather(main, ("model", "network", "measure", "statistic"), "jobs", _statistics)
-    workers = _gather(main, ("model", "network", "jobs"), "worker", _by_worker)
-    layers = _gather(main, ("model", "network", "jobs"), "layer", _by_layer)
+    table = gather(main, ("model", "network", "measure", "statistic"), "jobs", statistics)
+    workers = gather(main, ("model", "network", "jobs"), "worker", by_worker)
+    layers = gather(main, ("model", "network", "jobs"), "layer", by_layer)
     tables = {
         "tensorexpress": table,
         "tensorexpress-workers": workers,
@@ -67,11 +71,11 @@ def build(results: Results, settings: Settings, text: Text) -> Output:
     }
     pictures = {"tensorexpress": _picture(table, settings)}
     sweeps = {
-        name: _gather(
+        name: gather(
             {cell: found for cell, found in trained.items() if cell.text("sweep") == name},
             ("measure",),
             unit,
-            _swept(setting),
+            swept(setting),
         )
         for name, unit, setting in (
             ("rate", "Gbit/s", "gbps"),
@@ -108,83 +112,6 @@ def _setting(settings: Settings) -> str:
     )
 
 
-# --- tables -------------------------------------------------------------------------------------
-
-
-def _gather(
-    results: Results,
-    panels: tuple[str, ...],
-    x_name: str,
-    transform: Callable[[Cell, Sequence[Record]], Iterator[tuple[tuple[str, ...], int, Fraction]]],
-) -> Table:
-    """Points of each scheme: `transform` gives (panel, x, milliseconds) of a cell."""
-    gathered: dict[_Key, list[Fraction]] = {}
-    for cell, records in results.items():
-        for panel, x, value in transform(cell, records):
-            gathered.setdefault((panel, cell.text("scheme"), x), []).append(value)
-    points = (Point(*key, tuple(values)) for key, values in gathered.items())
-    return Table(panels, x_name, "milliseconds", tuple(points))
-
-
-def _values(records: Sequence[Record], series: str) -> list[Fraction]:
-    return [record.value for record in records if record.series == series]
-
-
-def _mean(values: Sequence[Fraction]) -> Fraction:
-    return sum(values, Fraction(0)) / len(values)
-
-
-def _statistics(
-    cell: Cell, records: Sequence[Record]
-) -> Iterator[tuple[tuple[str, ...], int, Fraction]]:
-    """Mean, least and 99th percentile (nearest rank) over workers and iterations."""
-    place = (cell.text("model"), _NETWORKS[cell.number("budget")])
-    for measure in _MEASURES:
-        values = sorted(_values(records, measure))
-        rank = -(-99 * len(values) // 100) - 1
-        for statistic, value in zip(
-            _STATISTICS, (_mean(values), values[0], values[rank]), strict=True
-        ):
-            yield (*place, measure, statistic), cell.number("jobs"), value
-
-
-def _by_worker(
-    cell: Cell, records: Sequence[Record]
-) -> Iterator[tuple[tuple[str, ...], int, Fraction]]:
-    """Mean blocking time of each worker."""
-    panel = (cell.text("model"), _NETWORKS[cell.number("budget")], str(cell.number("jobs")))
-    blocking = [record for record in records if record.series == "blocking"]
-    for worker in sorted({record.x // 100 for record in blocking}):
-        yield panel, worker, _mean([r.value for r in blocking if r.x // 100 == worker])
-
-
-def _by_layer(
-    cell: Cell, records: Sequence[Record]
-) -> Iterator[tuple[tuple[str, ...], int, Fraction]]:
-    """Mean latency of each layer's tensor."""
-    panel = (cell.text("model"), _NETWORKS[cell.number("budget")], str(cell.number("jobs")))
-    for record in records:
-        if record.series == "latency":
-            yield panel, record.x, record.value
-
-
-def _swept(
-    setting: str,
-) -> Callable[[Cell, Sequence[Record]], Iterator[tuple[tuple[str, ...], int, Fraction]]]:
-    def transform(
-        cell: Cell, records: Sequence[Record]
-    ) -> Iterator[tuple[tuple[str, ...], int, Fraction]]:
-        x = cell.number(setting)
-        for measure in _MEASURES:
-            values = _values(records, measure)
-            if values:
-                yield (measure,), x, _mean(values)
-        for fact in ("correct", "resent", "dropped"):
-            yield (fact,), x, _values(records, fact)[0]
-
-    return transform
-
-
 # --- pictures -----------------------------------------------------------------------------------
 
 
@@ -194,12 +121,12 @@ def _picture(table: Table, settings: Settings) -> Figure:
         "Network blocking time: what the next iteration waits for",
         f"{WORKERS} workers a job, milliseconds, mean over workers and iterations; lower is better",
     )
-    sheet.legend(list(_LOOKS.values()))
+    sheet.legend(list(LOOKS.values()))
     sheet.axes("jobs on the link", "blocking time, ms")
-    for row, network in zip(sheet.panels, _NETWORKS.values(), strict=True):
+    for row, network in zip(sheet.panels, NETWORKS.values(), strict=True):
         for ax, model in zip(row, settings.models, strict=True):
             sheet.heading(ax, f"{MODELS[model].title}, {network}")
-            for i, (scheme, look) in enumerate(_LOOKS.items()):
+            for i, (scheme, look) in enumerate(LOOKS.items()):
                 line = table.line(scheme, model, network, "blocking", "mean")
                 plot(ax, line, look, (1, 2), 0.03 * (i - 2))
             ax.set_ylim(bottom=0)
@@ -212,7 +139,7 @@ def _sweeps_picture(sweeps: Mapping[str, Table]) -> Figure:
         "Network blocking time by load, by window and by depth of the queues",
         "milliseconds, on a logarithmic scale; lower is better",
     )
-    sheet.legend(list(_LOOKS.values()))
+    sheet.legend(list(LOOKS.values()))
     for ax, (name, heading, xs, label) in zip(
         sheet.panels[0],
         (
@@ -223,7 +150,7 @@ def _sweeps_picture(sweeps: Mapping[str, Table]) -> Figure:
         strict=True,
     ):
         sheet.heading(ax, heading)
-        for scheme, look in _LOOKS.items():
+        for scheme, look in LOOKS.items():
             line = sweeps[name].line(scheme, "blocking")
             if line:
                 plot(ax, line, look, xs)
@@ -237,7 +164,7 @@ def _sweeps_picture(sweeps: Mapping[str, Table]) -> Figure:
 
 
 def _blocking(table: Table, scheme: str, model: str, jobs: int, network: int = PLAIN) -> float:
-    return table.at(scheme, jobs, model, _NETWORKS[network], "blocking", "mean").mean
+    return table.at(scheme, jobs, model, NETWORKS[network], "blocking", "mean").mean
 
 
 def _reduction(table: Table, scheme: str, model: str, jobs: int, network: int = PLAIN) -> float:
@@ -252,9 +179,9 @@ def _claims(
     subject = "vgg16" if "vgg16" in settings.models else settings.models[0]
     title = MODELS[subject].title
     yield Claim(
-        f"Network blocking time falls by {_PAPER_MEAN} % on average (read as: {title}, one job of "
+        f"Network blocking time falls by {PAPER_MEAN} % on average (read as: {title}, one job of "
         f"{WORKERS} workers with a parameter server, against FIFO).",
-        _reduction(table, "express", subject, 1) >= _PAPER_MEAN,
+        _reduction(table, "express", subject, 1) >= PAPER_MEAN,
         f"{title}: {_reduction(table, 'express', subject, 1):.0f} %. "
         + _by_model(settings, lambda model: f"{_reduction(table, 'express', model, 1):.0f} %")
         + " with one job, "
@@ -263,8 +190,8 @@ def _claims(
     )
     best = max(_worker_reductions(workers, subject))
     yield Claim(
-        f"It falls by {_PAPER_BEST} % at the worker that gains most (the same setting).",
-        best >= _PAPER_BEST,
+        f"It falls by {PAPER_BEST} % at the worker that gains most (the same setting).",
+        best >= PAPER_BEST,
         f"{best:.0f} %; the least that a worker gains is "
         f"{min(_worker_reductions(workers, subject)):.0f} %.",
     )
@@ -282,7 +209,7 @@ def _claims(
         f"{_reduction(table, 'express', subject, 2):.1f} % and "
         f"{_reduction(table, 'host', subject, 2):.1f} % below FIFO.",
     )
-    correct = [_values(records, "correct")[0] == 1 for records in main.values()]
+    correct = [values(records, "correct")[0] == 1 for records in main.values()]
     yield Claim(
         "Every sum of every training is exact, aggregated and prioritised or not.",
         all(correct),
@@ -295,14 +222,14 @@ def _by_model(settings: Settings, value: Callable[[str], str]) -> str:
 
 
 def _worker_reductions(workers: Table, model: str) -> list[float]:
-    panel = (model, _NETWORKS[PLAIN], "1")
+    panel = (model, NETWORKS[PLAIN], "1")
     fifo = {point.x: point.mean for point in workers.line("fifo", *panel)}
     express = workers.line("express", *panel)
     return [100 * (1 - point.mean / fifo[point.x]) for point in express]
 
 
 def _latency_ratios(layers: Table, model: str) -> list[tuple[float, int]]:
-    panel = (model, _NETWORKS[PLAIN], "1")
+    panel = (model, NETWORKS[PLAIN], "1")
     fifo = {point.x: point.mean for point in layers.line("fifo", *panel)}
     express = layers.line("express", *panel)
     return [(fifo[point.x] / point.mean, point.x) for point in express]
@@ -319,7 +246,7 @@ def _findings(
         settings,
         lambda model: ", ".join(
             f"{scheme} "
-            f"{table.at(scheme, 2, model, _NETWORKS[PLAIN], 'iteration', 'mean').mean:.0f}"
+            f"{table.at(scheme, 2, model, NETWORKS[PLAIN], 'iteration', 'mean').mean:.0f}"
             for scheme in SCHEMES
         ),
     ) + "."  # fmt: skip
@@ -363,9 +290,9 @@ def _both(table: Table, model: str) -> str:
         ("fifo", AGGREGATED),
         ("express", AGGREGATED),
     ):
-        iteration = table.at(scheme, 2, model, _NETWORKS[network], "iteration", "mean").mean
+        iteration = table.at(scheme, 2, model, NETWORKS[network], "iteration", "mean").mean
         parts.append(
-            f"{SCHEMES[scheme].title} with {_NETWORKS[network]} "
+            f"{SCHEMES[scheme].title} with {NETWORKS[network]} "
             f"{_blocking(table, scheme, model, 2, network):.1f} ms, iteration {iteration:.0f} ms"
         )
     return listed(parts) + " (two jobs)."

@@ -47,6 +47,12 @@ def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]
             2,
             "--jobs: the Dask cluster decides",
         ),
+        (["fig2", "--target", "bmv2"], 2, "--target bmv2: only tensorexpress runs there"),
+        (
+            ["tensorexpress", "--target", "softswitch", "--engine", "dask"],
+            2,
+            "--target softswitch: it runs on this machine",
+        ),
         (["fig6", "--text", "/none/such"], 2, "'/none/such' does not exist"),
     ],
 )
