@@ -1,8 +1,8 @@
 """Which ranks of a job have made which calls: says when one can begin, and why one cannot.
 
 A call begins when every rank has made it, alike, and the one before has ended. Any failure here is
-the job's last word: ranks that have not seen the same calls cannot go on together. When the last of
-them has left, the job begins anew with whoever joins.
+the job's last word: ranks that have not seen the same calls cannot go on together. When every rank
+has come and gone, the job begins anew.
 """
 
 from __future__ import annotations
@@ -58,14 +58,17 @@ class Rendezvous:
             raise CollectiveError(f"job {self.job} has ranks 0 to {self.ranks - 1}, not {rank}")
         if rank in self._joined:
             raise CollectiveError(f"rank {rank} of job {self.job} has joined already")
-        if self.failure is not None:
-            raise self.failure
         self._joined.add(rank)
+        if self.failure is not None:
+            # Too late for this time: it has come and gone.
+            failure = self.failure
+            self.leave(rank)
+            raise failure
 
     def leave(self, rank: int) -> None:
         """A rank is gone: calls that it has not made can never begin."""
         self._left.add(rank)
-        if not self.joined:
+        if len(self._left) == self.ranks:
             self._anew()
         self._blame_those_who_left()
 

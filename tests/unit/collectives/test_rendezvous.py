@@ -92,6 +92,19 @@ def test_one_that_left_is_blamed_at_once_for_what_it_has_not_called() -> None:
     assert "rank 0 has left without making it" in str(meeting.failure)
 
 
+def test_who_comes_late_to_a_failed_job_is_told_and_counts_as_gone() -> None:
+    meeting = Rendezvous(7, 3, 5 * SECOND)
+    for rank in (0, 1):
+        meeting.join(rank)
+    meeting.call(0, SUM, ARRAY, 0)
+    meeting.leave(1)
+    meeting.leave(0)
+    with pytest.raises(MissingRankError, match="rank 1 has left"):
+        meeting.join(2)
+    meeting.join(2)
+    assert meeting.failure is None, "all had come and gone"
+
+
 def test_a_job_begins_anew_when_all_have_left() -> None:
     meeting = met(2)
     meeting.call(0, SUM, ARRAY, 0)
