@@ -118,6 +118,9 @@ campaign-reallocate: $(STAMP) ## 200 random reallocations under traffic on every
 # Seconds that each fuzzer runs.
 FUZZ_SECONDS ?= 60
 
+campaign-testbed: $(STAMP) ## kill -9 of commands, controllers, switches, workers, 50 times; ARGS='--target bmv2'
+	@$(BIN)/python -m evaluation.campaign_testbed $(ARGS)
+
 fuzz: $(STAMP) ## fuzz the loader, the packet path and the P4Runtime service (installs atheris)
 	@$(BIN)/python -c 'import atheris' 2>/dev/null \
 	    || $(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[fuzz]'

@@ -118,18 +118,28 @@ class ControllerClient:
             time.sleep(AGAIN_S)
 
     def _change(self, name: str, request: Message, kind: type[_Reply]) -> _Reply:
-        try:
-            # So that a call which fails has reached a controller.
-            grpc.channel_ready_future(self._channel).result(timeout=READ_S)
-        except grpc.FutureTimeoutError:
-            self._folder.require_controller()
-            raise NoControllerError(
-                f"the controller does not answer: look at {self._folder.controller_log}"
-            ) from None
+        self._wait_for_controller()
         try:
             return self._call(name, request, kind, ANSWER_S)
         except grpc.RpcError as error:
             raise self._failure(name, error) from error
+
+    def _wait_for_controller(self) -> None:
+        """Be connected, so that a call which then fails has reached a controller."""
+        ready = grpc.channel_ready_future(self._channel)
+        deadline = time.monotonic() + READ_S
+        while True:
+            try:
+                ready.result(timeout=AGAIN_S)
+            except grpc.FutureTimeoutError:
+                # Nobody need be waited for who has just been killed.
+                self._folder.require_controller()
+            else:
+                return
+            if time.monotonic() > deadline:
+                raise NoControllerError(
+                    f"the controller does not answer: look at {self._folder.controller_log}"
+                )
 
     def _call(self, name: str, request: Message, kind: type[_Reply], seconds: float) -> _Reply:
         reply: Any = caller(self._channel, name)(request, timeout=seconds)

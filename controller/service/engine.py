@@ -22,15 +22,17 @@ import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from controller.compile import compile_programs
-from controller.errors import BadInputError, BluetreeError
+from controller.errors import BadInputError, BluetreeError, RunFailedError
 from controller.live.client import JobProgress, NetworkClient
+from controller.live.state import NetworkDownError
+from controller.p4rt import SwitchError
 from controller.program import SwitchProgram
 from controller.service import ledger
 from controller.service.admission import Choice, Wish
+from controller.service.closing import Closer
 from controller.service.errors import NotNowError, UnknownJobError
 from controller.service.planner import Order, Planner
-from controller.service.progress import completed, is_drained, waits_for
+from controller.service.progress import Stalls, is_drained, waits_for
 from controller.service.store import Job, Phase, Role, Store
 from controller.service.switchboard import Switchboard, Written
 from topologies.network import Network
@@ -41,8 +43,6 @@ _LOG = logging.getLogger(__name__)
 DRAIN_S = 30.0
 """How long a change waits for the old epoch; the job goes on draining after that."""
 FIRST_CHUNK_S = 10.0
-FINISH_S = 5.0
-"""How long a job that is stopped may take to be answered what it has sent."""
 POLL_S = 0.02
 """Between two questions to the hosts: each costs them time for messages."""
 WATCH_S = 0.25
@@ -74,6 +74,8 @@ class Engine:
         self._store = store
         self._hosts = hosts
         self._planner = Planner(network, store)
+        self._closer = Closer(network, store, board, hosts)
+        self._stalls = Stalls()
         self._lock = asyncio.Lock()
 
     def jobs(self) -> tuple[Job, ...]:
@@ -82,14 +84,7 @@ class Engine:
 
     def programs(self) -> tuple[SwitchProgram, ...]:
         """What every switch must hold, by the database."""
-        return compile_programs(
-            self.network,
-            [
-                ledger.plan_of(self.network, job, allocation)
-                for job in self._store.jobs()
-                for allocation in job.installed
-            ],
-        )
+        return ledger.programs(self.network, self._store.jobs())
 
     async def progress(self, job: int) -> JobProgress:
         """How far a job is."""
@@ -120,8 +115,8 @@ class Engine:
             installed = time.monotonic_ns()
             try:
                 await self._attach(job)
-            except BluetreeError:
-                await self._take_out(job.id)
+            except BluetreeError as error:
+                await self._closer.abandon(job, str(error))
                 self._store.remove(job.id)
                 raise
             self._store.begin(job.id)
@@ -160,7 +155,7 @@ class Engine:
             ended = []
             for job in chosen:
                 if not job.phase.is_over:
-                    await self._end(job, Phase.FINISHED, "stopped")
+                    await self._closer.end(job, Phase.FINISHED, "stopped")
                 ended.append(self._job(job.id))
                 self._store.remove(job.id)
         return tuple(ended)
@@ -183,30 +178,20 @@ class Engine:
                 self._store.remove(job.id)
                 continue
             if job.id not in attached:
-                self._over(job.id, Phase.FAILED, "the network was started anew without it")
+                self._closer.over(job.id, Phase.FAILED, "the network was started anew without it")
         for stranger in attached - {job.id for job in self._store.jobs()}:
             await asyncio.to_thread(self._hosts.detach, stranger)
 
     async def resume(self) -> None:
         """Go on with reallocations and stops that were under way; the switches are adopted."""
         async with self._lock:
-            for job in self._store.jobs():
-                match job.phase:
-                    case Phase.MOVING:
-                        _LOG.warning("job %d: finishes a reallocation", job.id)
-                        await self._move(job)
-                    case Phase.STOPPING:
-                        await self._end(job, Phase.FINISHED, "stopped")
+            await self._look_after_all()
 
     async def watch(self) -> None:
         """For ever: notice jobs that have finished, failed or drained."""
         while True:
             async with self._lock:
-                for job in self._store.jobs():
-                    try:
-                        await self._look_after(job)
-                    except BluetreeError as error:
-                        _LOG.warning("job %d: %s", job.id, error)
+                await self._look_after_all()
             await asyncio.sleep(WATCH_S)
 
     # How it is done
@@ -269,58 +254,36 @@ class Engine:
             await asyncio.sleep(POLL_S)
         return None
 
+    async def _look_after_all(self) -> None:
+        for job in self._store.jobs():
+            if job.phase.is_over or job.phase in (Phase.STARTING, Phase.INSTALLING):
+                continue
+            try:
+                await self._look_after(job)
+            except (BluetreeError, SwitchError) as error:
+                _LOG.warning("job %d: %s", job.id, error)
+
     async def _look_after(self, job: Job) -> None:
-        if job.phase not in (Phase.RUNNING, Phase.DRAINING, Phase.MOVING):
+        try:
+            progress = await self.progress(job.id)
+        except NetworkDownError:
+            raise
+        except RunFailedError as error:
+            await self._closer.abandon(job, str(error))
             return
-        progress = await self.progress(job.id)
         if progress.failure:
-            await self._end(job, Phase.FAILED, progress.failure)
+            await self._closer.end(job, Phase.FAILED, f"{progress.failure}; {waits_for(progress)}")
+        elif job.phase is Phase.STOPPING:
+            await self._closer.end(job, Phase.FINISHED, "stopped")
         elif job.phase is Phase.MOVING:
+            _LOG.warning("job %d: finishes a reallocation", job.id)
             await self._move(job)
         elif job.phase is Phase.DRAINING and is_drained(progress, job.current.epoch):
             await self._settle(job)
         elif progress.done:
-            await self._end(job, Phase.FINISHED, "")
-
-    async def _finish(self, job: Job) -> JobProgress:
-        """Let the chunks that are under way be answered, and no others."""
-        await asyncio.to_thread(self._hosts.stop, job.id)
-        deadline = time.monotonic() + FINISH_S
-        while True:
-            progress = await self.progress(job.id)
-            if progress.done or progress.failure or time.monotonic() > deadline:
-                return progress
-            await asyncio.sleep(POLL_S)
-
-    async def _end(self, job: Job, phase: Phase, why: str) -> None:
-        self._store.set_phase(job.id, Phase.STOPPING)
-        progress = await self._finish(job)
-        counts = await self.board.link_counts()
-        done = completed(progress)
-        expected = ledger.expected_messages(self.network, job, done)
-        names = self.network.topology.overlay.names
-        result: dict[str, object] = {
-            "completed": done,
-            "correct": not progress.mismatches,
-            "retransmissions": progress.resent,
-            "links": {
-                name: [ledger.total_count(counts, name, job.id).first, expected[v]]
-                for v, name in enumerate(names)
-                if name in counts
-            },
-        }
-        await asyncio.to_thread(self._hosts.detach, job.id)
-        self._over(job.id, phase, why, **result)
-        await self.board.remove(self.programs())
-
-    def _over(self, number: int, phase: Phase, why: str, **result: object) -> None:
-        self._store.set_phase(number, phase, json.dumps({"detail": why, **result}))
-        _LOG.info("job %d: %s %s", number, phase, why)
-
-    async def _take_out(self, number: int) -> None:
-        await asyncio.to_thread(self._hosts.detach, number)
-        self._store.set_phase(number, Phase.FAILED)
-        await self.board.remove(self.programs())
+            await self._closer.end(job, Phase.FINISHED, "")
+        elif self._stalls.has_stalled(job.id, progress):
+            await self._closer.give_up_if_killed(job)
 
     def _changed(
         self,

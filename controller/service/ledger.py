@@ -1,4 +1,4 @@
-"""Predicted against measured, for jobs that run and are reallocated. Pure."""
+"""What jobs ask of switches and put on links, predicted and measured. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from controller.compile import JobPlan
+from controller.compile import JobPlan, compile_programs
 from controller.measurement import LinkCount
 from controller.placement import Tree, loads
+from controller.program import SwitchProgram
 from controller.service.admission import job_tree
 from controller.service.store import Allocation, Job, Role
 from topologies.network import Network
@@ -52,6 +53,14 @@ def plan_of(network: Network, job: Job, allocation: Allocation) -> JobPlan:
         slot_base=job.slot_base,
         window=job.window,
         members=None if job.members is None else frozenset(job.members),
+    )
+
+
+def programs(network: Network, jobs: Sequence[Job]) -> tuple[SwitchProgram, ...]:
+    """What every switch must hold for the jobs that there are."""
+    return compile_programs(
+        network,
+        [plan_of(network, job, allocation) for job in jobs for allocation in job.installed],
     )
 
 

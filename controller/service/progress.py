@@ -1,8 +1,29 @@
-"""How far a job is, as the controller judges it. Pure."""
+"""How far a job is, as the controller judges it."""
 
 from __future__ import annotations
 
+import time
+
 from controller.live.client import JobProgress
+
+STALL_S = 5.0
+"""Without a further chunk for so long, it is asked what a job waits for."""
+
+
+class Stalls:
+    """Notices jobs that do not get on."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[int, float]] = {}
+
+    def has_stalled(self, job: int, progress: JobProgress) -> bool:
+        """Whether a job is where it was STALL_S ago."""
+        now, done = time.monotonic(), completed(progress)
+        before, since = self._last.get(job, (-1, now))
+        if done != before:
+            self._last[job] = (done, now)
+            return False
+        return now - since > STALL_S
 
 
 def completed(progress: JobProgress) -> int:

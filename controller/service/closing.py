@@ -1,0 +1,101 @@
+"""The end of jobs: right, stopped, or given up with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+
+from controller.errors import RunFailedError
+from controller.live.client import JobProgress, NetworkClient
+from controller.live.state import NetworkDownError
+from controller.service import ledger
+from controller.service.progress import completed, waits_for
+from controller.service.store import Job, Phase, Store
+from controller.service.switchboard import Switchboard
+from topologies.network import Network
+
+_LOG = logging.getLogger(__name__)
+FINISH_S = 5.0
+"""How long a job that is stopped may take to be answered what it has sent."""
+_POLL_S = 0.02
+
+
+class Closer:
+    """Takes jobs off their hosts and out of the switches, and notes what they came to."""
+
+    def __init__(
+        self, network: Network, store: Store, board: Switchboard, hosts: NetworkClient
+    ) -> None:
+        self._network = network
+        self._store = store
+        self._board = board
+        self._hosts = hosts
+
+    async def end(self, job: Job, phase: Phase, why: str) -> None:
+        """Let what a job has sent be answered, then end it; what it came to becomes its result."""
+        self._store.set_phase(job.id, Phase.STOPPING)
+        try:
+            progress = await self._finish(job)
+        except NetworkDownError:
+            raise
+        except RunFailedError as error:
+            await self.abandon(job, str(error))
+            return
+        if not progress.done and phase is Phase.FINISHED:
+            phase, why = Phase.FAILED, f"{why}; not answered: {waits_for(progress)}"
+        counts = await self._board.link_counts()
+        done = completed(progress)
+        expected = ledger.expected_messages(self._network, job, done)
+        await asyncio.to_thread(self._hosts.detach, job.id)
+        self.over(
+            job.id,
+            phase,
+            why,
+            completed=done,
+            correct=not progress.mismatches and phase is not Phase.FAILED,
+            retransmissions=progress.resent,
+            links={
+                name: [ledger.total_count(counts, name, job.id).first, expected[v]]
+                for v, name in enumerate(self._network.topology.overlay.names)
+                if name in counts
+            },
+        )
+        await self._board.remove(ledger.programs(self._network, self._store.jobs()))
+
+    async def abandon(self, job: Job, why: str) -> None:
+        """End a job whose hosts are gone."""
+        try:
+            await asyncio.to_thread(self._hosts.detach, job.id)
+        except NetworkDownError:
+            raise
+        except RunFailedError as error:
+            # What is left of it on other hosts goes on asking, and nobody answers.
+            _LOG.warning("job %d: %s", job.id, error)
+        self.over(job.id, Phase.FAILED, why)
+        await self._board.remove(ledger.programs(self._network, self._store.jobs()))
+
+    async def give_up_if_killed(self, job: Job) -> None:
+        """End a job that waits for a host that was killed; it would wait for ever."""
+        down = (await asyncio.to_thread(self._hosts.describe)).down
+        ranks = range(len(self._network.workers)) if job.members is None else job.members
+        hosts = [self._network.workers[rank].name for rank in ranks]
+        killed = sorted(down.intersection([*hosts, self._network.destination.name]))
+        if killed:
+            await self.abandon(job, f"host {', '.join(killed)} was killed, and the job needs it")
+
+    def over(self, number: int, phase: Phase, why: str, **result: object) -> None:
+        """Note that a job is over, and what is to be told about it."""
+        self._store.set_phase(number, phase, json.dumps({"detail": why, **result}))
+        _LOG.info("job %d: %s %s", number, phase, why)
+
+    async def _finish(self, job: Job) -> JobProgress:
+        """Let the chunks that are under way be answered, and no others."""
+        await asyncio.to_thread(self._hosts.stop, job.id)
+        deadline = time.monotonic() + FINISH_S
+        while True:
+            progress = await asyncio.to_thread(self._hosts.progress, job.id)
+            if progress.done or progress.failure or time.monotonic() > deadline:
+                return progress
+            await asyncio.sleep(_POLL_S)
