@@ -37,6 +37,7 @@ TARGETS = (targets.FABRIC, targets.SOFTSWITCH, targets.BMV2)
 AIM_MS = {targets.FABRIC: 100, targets.SOFTSWITCH: 300, targets.BMV2: 300}
 FABRIC_WINDOW = 8
 """Chunks in flight on the fabric: what is in flight goes first, and takes its time there."""
+FAULTS = ("loss", "duplicate", "reorder")
 LONGEST_PAUSE_S = 0.05
 
 
@@ -113,7 +114,10 @@ def _any(network: Network, rng: random.Random) -> api.Choice:
 def _testbed(
     state: Path, target: str, options: argparse.Namespace
 ) -> Iterator[tuple[Network, ControllerClient]]:
-    hosts: NetworkClient = launch(state, options.topology, options.network, target=target)
+    words = [word for fault in FAULTS for word in (f"--{fault}", str(getattr(options, fault)))]
+    if options.workers:
+        words += ["--workers", options.workers]
+    hosts: NetworkClient = launch(state, options.topology, words, target=target)
     folder = Folder(state)
     try:
         start_controller(folder, None)
@@ -163,9 +167,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--window", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--network", nargs="*", default=[], help="further words for the network's daemon"
-    )
+    parser.add_argument("--workers")
+    for fault in FAULTS:
+        parser.add_argument(f"--{fault}", type=float, default=0.0)
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 170)
     outcomes = []
@@ -179,7 +183,7 @@ def main(arguments: Sequence[str]) -> int:
         except BluetreeError as error:
             console.print(f"{target}: {error}")
             return error.exit_code
-        for link in outcomes[-1].differing:
+        for link in outcomes[-1].differing if not outcomes[-1].resent else ():
             console.print(f"{target}: {link}")
     console.print(shown(outcomes))
     return 0 if all(outcome.passed for outcome in outcomes) else 1

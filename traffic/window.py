@@ -3,12 +3,19 @@
 Chunk c + window leaves only when c is answered. The slots of a switch are a power of two, which a
 window that is none does not divide: then chunk c + pool, with pool the next power of two, waits for
 c too. So no two chunks in flight share a slot, in any pool of a power of two that holds the window.
-Memory grows with what is answered out of order, not with the tensor.
+
+The chunks that share a slot go on by themselves, and where messages are lost those of one slot may
+fall behind the others. They do so by at most AHEAD windows, since no chunk leaves that is further
+from the lowest one without an answer: this bounds what a worker must remember, and how long a
+change of allocation waits for the chunks before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+AHEAD = 8
+"""Windows between the lowest chunk that is not answered and the highest that may leave."""
 
 
 class Window:
@@ -19,6 +26,7 @@ class Window:
 
     __slots__ = (
         "_above",
+        "_ahead",
         "_distances",
         "_kept",
         "_low",
@@ -32,12 +40,14 @@ class Window:
         self.chunks = chunks
         self.done = 0
         self.held = False
-        self._distances = sorted({size, 1 << (size - 1).bit_length(), reach} - {0})
+        pool = 1 << (size - 1).bit_length()
+        self._distances = sorted({size, pool, reach} - {0})
+        self._ahead = AHEAD * pool
         # Every chunk below _low is answered, and those in _above; none from _next on has left.
         self._low = 0
         self._above: set[int] = set()
         self._next = 0
-        # May leave as soon as nothing is held back.
+        # May leave as soon as nothing is held back and the lowest chunk is near enough.
         self._kept: set[int] = set()
 
     @property
@@ -66,7 +76,11 @@ class Window:
         while self._low in above:
             above.remove(self._low)
             self._low += 1
-        return self._leave(chunk + distance for distance in self._distances)
+        next_ = [chunk + distance for distance in self._distances]
+        if self._kept and not self.held:
+            next_ = sorted({*next_, *self._kept})
+            self._kept.clear()
+        return self._leave(next_)
 
     def release(self) -> list[int]:
         """Hold nothing back any more; returns the chunks that leave now."""
@@ -76,12 +90,12 @@ class Window:
 
     def _leave(self, chunks: Iterable[int]) -> list[int]:
         ready = [chunk for chunk in chunks if self._may_leave(chunk)]
-        if self.held:
-            self._kept.update(ready)
-            return []
-        if ready:
-            self._next = max(self._next, ready[-1] + 1)
-        return ready
+        end = 0 if self.held else self._low + self._ahead
+        leaving = [chunk for chunk in ready if chunk < end]
+        self._kept.update(ready[len(leaving) :])
+        if leaving:
+            self._next = max(self._next, leaving[-1] + 1)
+        return leaving
 
     def _may_leave(self, chunk: int) -> bool:
         # Asked when a chunk that it waits for is answered, so it holds once, at the last of these.

@@ -105,6 +105,20 @@ def test_chunks_below_the_move_keep_their_epoch_in_everything() -> None:
     assert dict(w.first_answers) == {EPOCH: 1, EPOCH + 1: 105}
 
 
+def test_no_chunk_runs_far_ahead_of_one_that_is_not_answered() -> None:
+    w = worker(0, 2, chunks=200, window=4)
+    w.start(0)
+    chunk, sent = 1, []
+    while frames := w.receive(answer(w.config, chunk), 1):
+        sent += chunks_of(frames)
+        chunk += 4
+    # Chunk 0 has no answer: the last that left is less than eight windows from it.
+    assert sent == list(range(5, 32, 4))
+    assert w.in_flight == 3
+    # Its answer lets go what it held up, the next of its own slot and the next of the other.
+    assert chunks_of(w.receive(answer(w.config, 0), 2)) == [4, 33]
+
+
 def test_a_move_below_what_has_left_is_refused_and_changes_nothing() -> None:
     w = worker(0, 2, chunks=20)
     w.start(0)
