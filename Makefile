@@ -79,7 +79,7 @@ bench-switch: $(STAMP) ## softswitch against bmv2 on real links: packets a secon
 bench-testbed: $(STAMP) ## networks over Mininet: AllReduce, start-up, memory, reallocation, in one table (as root)
 	@$(BIN)/python -m evaluation.bench_testbed $(ARGS)
 
-.PHONY: campaign-kill
+.PHONY: campaign-kill campaign-testbed
 campaign-kill: $(STAMP) ## kill -9 at random moments, 50 times: what was killed, what was said, what is left (as root)
 	@$(BIN)/python -m tests.emulation.campaign_kill $(ARGS)
 
