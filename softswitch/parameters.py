@@ -16,6 +16,11 @@ class Parameters(ABC):
     def _state(self) -> State:
         """State of the running program; FailedPrecondition before a load."""
 
+    @property
+    def has_ages(self) -> bool:
+        """Whether entries of the running program may go idle, so that `Device.age` has work."""
+        return self._state.has_ages
+
     # --- hashes -----------------------------------------------------------------------------------
 
     def set_crc(self, calculation: str, config: CrcConfig) -> None:

@@ -12,8 +12,10 @@ from softswitch.profiles import Profile
 from softswitch.tables import Cell, RuntimeTable, Stored, runtime_table
 
 LOG = logging.getLogger("softswitch")
-# an array of at most so many cells is a list from the start; a larger one grows as it is written
+# an array of at most so many cells is a list from the start; a larger one grows as it is written,
+# and so do those beyond so many cells of a program in all
 _LIST_CELLS = 1 << 16
+_ALL_LIST_CELLS = 1 << 22
 
 Cells = MutableSequence[int] | MutableMapping[int, int]
 Job = tuple[Callable[..., None], tuple[object, ...]]
@@ -24,11 +26,6 @@ class Sparse(dict[int, int]):
 
     def __missing__(self, index: int) -> int:
         return 0
-
-
-def cells(size: int) -> Cells:
-    """`size` zeros."""
-    return [0] * size if size <= _LIST_CELLS else Sparse()
 
 
 class State:
@@ -67,6 +64,8 @@ class State:
         )
         self.now_us = 0
         self.time: Callable[[], int] | None = None
+        self.has_ages = any(table.supports_timeout for table in program.tables.values())
+        self._in_lists = 0
         self.defaults = self.make_defaults()
         self.registers = tuple(
             self.make_cells("register", i, r.size) for i, r in enumerate(program.registers.values())
@@ -95,7 +94,10 @@ class State:
 
     def make_cells(self, kind: str, number: int, size: int) -> Cells:
         """The cells of register or counter `number`; `kind`: register, packets or bytes."""
-        return cells(size)
+        if size > _LIST_CELLS or self._in_lists + size > _ALL_LIST_CELLS:
+            return Sparse()
+        self._in_lists += size
+        return [0] * size
 
     def make_defaults(self) -> list[Stored]:
         """The default entry of every table."""

@@ -1,11 +1,13 @@
 """The intermediate form -> Python, compiled once per program of the process."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import getrandbits, randint
 from threading import Lock
 from types import CodeType
 from typing import Any
+from weakref import WeakValueDictionary
 
 from softswitch import ir
 from softswitch.codegen.module import generate
@@ -16,7 +18,7 @@ from softswitch.queued import holder
 Packets = list[tuple[int, bytes]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Compiled:
     """A program ready to run: its source, and the function that takes a packet in.
 
@@ -30,7 +32,10 @@ class Compiled:
     queued_ingress: Callable[..., None]
 
 
-_compiled: dict[str, Compiled] = {}
+# What some device runs is found again. The few latest are kept besides, for a program is compiled
+# to be verified before it is run; all of them would be as many as clients care to push.
+_compiled: WeakValueDictionary[str, Compiled] = WeakValueDictionary()
+_latest: deque[Compiled] = deque(maxlen=4)
 _lock = Lock()
 
 
@@ -44,6 +49,7 @@ def compile_program(program: ir.Program) -> Compiled:
         if known is None:
             known = _compile(program)
             _compiled[program.digest] = known
+            _latest.append(known)
         return known
 
 
@@ -54,8 +60,8 @@ def find_compiled(digest: str) -> Compiled | None:
 
 
 def _compile(program: ir.Program) -> Compiled:
-    generated = generate(program)
     try:
+        generated = generate(program)
         code = compile(generated.source, f"<p4 {program.digest[:12]}>", "exec")
     except (SyntaxError, RecursionError, MemoryError) as error:
         where = f"pipelines of program {program.digest[:12]}"

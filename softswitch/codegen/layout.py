@@ -66,6 +66,9 @@ class Layout:
         self._names: dict[ir.FieldRef, str] = {}
         self._taken = set()
         self._scan()
+        self._used_fields = self._by_group(self.read | self.written)
+        self._written_fields = self._by_group(self.written)
+        self._changed_groups = {self._find(name) for name in self._changed}
         self.plans = {name: self._plan(h) for name, h in program.headers.items() if not h.metadata}
 
     def _unique(self, text: str) -> str:
@@ -211,6 +214,13 @@ class Layout:
         for name in names[1:]:
             self._groups[self._find(name)] = root
 
+    def _by_group(self, refs: set[ir.FieldRef]) -> dict[str, set[str]]:
+        """Names of fields by the group of headers that are assigned to each other."""
+        found: dict[str, set[str]] = {}
+        for ref in refs:
+            found.setdefault(self._find(ref.header), set()).add(ref.field)
+        return found
+
     def _find(self, name: str) -> str:
         while self._groups[name] != name:
             name = self._groups[name]
@@ -219,13 +229,10 @@ class Layout:
     # --- plans ----------------------------------------------------------------------------------
 
     def _plan(self, header: ir.Header) -> HeaderPlan:
-        root = self._find(header.name)
-        fellows = [n for n in self._groups if self._find(n) == root]
-        used = {r.field for r in self.read | self.written if r.header in fellows}
-        written = {r.field for r in self.written if r.header in fellows}
-        mutable = any(n in self._changed for n in fellows) or any(
-            r.header in fellows for r in self.written
-        )
+        group = self._find(header.name)
+        used = self._used_fields.get(group, set())
+        written = self._written_fields.get(group, set())
+        mutable = group in self._changed_groups or bool(written)
         shift = header.type.fixed_bits
         locals_: list[tuple[ir.FieldDecl, str, int]] = []
         varbit: str | None = None

@@ -78,6 +78,13 @@ def load_program(text: bytes, drop_port: int = ir.DROP_PORT) -> ir.Program:
     UnsupportedConstruct: a construct that the switch does not run.
     """
     root = parse(text)
+    try:
+        return _program(root, digest_of(text, drop_port), drop_port)
+    except RecursionError:
+        raise root.unsupported("values nested too deep for Python") from None
+
+
+def _program(root: Node, digest: str, drop_port: int) -> ir.Program:
     _check_frame(root)
     names = Names()
     load_headers(root, names)
@@ -97,7 +104,7 @@ def load_program(text: bytes, drop_port: int = ir.DROP_PORT) -> ir.Program:
         if isinstance(node, ir.Table)
     }
     return ir.Program(
-        digest=digest_of(text, drop_port),
+        digest=digest,
         headers=names.headers,
         stacks=names.stacks,
         errors=errors,

@@ -9,6 +9,13 @@ from softswitch.errors import InvalidPipeline, UnsupportedConstruct
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
+MAX_BYTES = 16 * 1024 * 1024
+"""Of a pipeline; p4c's largest test programs come to 1 MiB."""
+
+_SHOWN = 60
+"""Characters of a wrong value in an error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A JSON value and where it stands."""
@@ -22,10 +29,7 @@ class Node:
 
     def fail(self, expected: str) -> InvalidPipeline:
         """The error to raise when this value is not what `expected` says."""
-        shown = json.dumps(self.value)
-        if len(shown) > 60:
-            shown = shown[:57] + "..."
-        return InvalidPipeline(f"{self.where}: expected {expected}, found {shown}")
+        return InvalidPipeline(f"{self.where}: expected {expected}, found {_shown(self.value)}")
 
     def unsupported(self, construct: str) -> UnsupportedConstruct:
         """The error to raise when this value is a construct that the switch does not run."""
@@ -98,8 +102,22 @@ class Node:
         return self.get("name").text()
 
 
+def _shown(value: Json) -> str:
+    """A value in an error: it may be as large as the whole pipeline."""
+    match value:
+        case list():
+            return f"an array of {len(value)}"
+        case dict():
+            return f"an object of {len(value)} members"
+        case str() if len(value) > _SHOWN:
+            return json.dumps(value[:_SHOWN])[:-1] + "..."
+    return json.dumps(value)
+
+
 def parse(text: bytes) -> Node:
     """Read the JSON of a pipeline; InvalidPipeline says where it is not JSON."""
+    if len(text) > MAX_BYTES:
+        raise InvalidPipeline(f"the pipeline has {len(text)} bytes: at most {MAX_BYTES}")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -11,6 +11,12 @@ from dataclasses import dataclass
 
 Sample = tuple[int, ...]
 
+MAX_SAMPLES = 4096
+"""Samples of a list, if the controller sets no limit or a larger one."""
+
+MAX_KNOWN = 65536
+"""Samples that wait for an acknowledgement."""
+
 
 @dataclass(frozen=True, slots=True)
 class DigestConfig:
@@ -41,8 +47,14 @@ class DigestBuffer:
         self._known: set[Sample] = set()
 
     def learn(self, sample: Sample, now_ns: int) -> SampleList | None:
-        """Take a sample; return the list that it completes, if it does."""
+        """Take a sample; return the list that it completes, if it does.
+
+        A list is complete with MAX_SAMPLES, whatever its limit; of samples that are not
+        acknowledged the oldest lists are forgotten beyond MAX_KNOWN.
+        """
         self._expire(now_ns)
+        while len(self._known) >= MAX_KNOWN and self._unacknowledged:
+            self.acknowledge(next(iter(self._unacknowledged)))
         if self.config.ack_timeout_ns:
             if sample in self._known:
                 return None
@@ -50,7 +62,7 @@ class DigestBuffer:
         if not self._waiting:
             self._started_ns = now_ns
         self._waiting.append(sample)
-        full = 0 < self.config.max_list_size <= len(self._waiting)
+        full = len(self._waiting) >= min(self.config.max_list_size or MAX_SAMPLES, MAX_SAMPLES)
         return self._send(now_ns) if full or not self.config.max_timeout_ns else None
 
     def due_ns(self) -> int | None:
@@ -84,10 +96,9 @@ class DigestBuffer:
 
     def _expire(self, now_ns: int) -> None:
         """Forget lists whose acknowledgement has not come in time."""
-        late = [
-            list_id
-            for list_id, (sent_ns, _) in self._unacknowledged.items()
-            if now_ns - sent_ns >= self.config.ack_timeout_ns
-        ]
-        for list_id in late:
+        while self._unacknowledged:
+            # the oldest comes first
+            list_id, (sent_ns, _) = next(iter(self._unacknowledged.items()))
+            if now_ns - sent_ns < self.config.ack_timeout_ns:
+                return
             self.acknowledge(list_id)

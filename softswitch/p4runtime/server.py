@@ -13,13 +13,21 @@ from dataclasses import dataclass
 from types import TracebackType
 
 import grpc
-from finsy.proto import p4r_grpc
 
 from softswitch.device import Device
+from softswitch.p4runtime.arbitration import MAX_STREAMS
+from softswitch.p4runtime.handlers import SERVICE, handlers
 from softswitch.p4runtime.servicer import P4RuntimeServicer, PacketOut
 
-MAX_MESSAGE = 256 * 1024 * 1024
-"""The largest request in bytes, as in simple_switch_grpc: pipelines travel in one message."""
+MAX_MESSAGE = 16 * 1024 * 1024
+"""The largest request in bytes: pipelines travel in one message. simple_switch_grpc takes 256 MiB,
+which would be more memory, and more time without packets, than a client should be able to cost."""
+
+SPARE_CALLS = 64
+"""Calls at a time besides the streams that devices take; further ones are RESOURCE_EXHAUSTED."""
+
+HANDSHAKE_MS = 10_000
+"""How long a connection may take to come about."""
 
 MAX_METADATA = 64 * 1024
 """The largest call metadata in bytes: the status details of a failed batch travel in it."""
@@ -93,9 +101,12 @@ class P4RuntimeServer:
                 ("grpc.max_receive_message_length", MAX_MESSAGE),
                 ("grpc.max_metadata_size", MAX_METADATA),
                 ("grpc.so_reuseport", 0),
-            ]
+                ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
+            ],
+            maximum_concurrent_rpcs=MAX_STREAMS * self._servicer.device_count + SPARE_CALLS,
         )
-        p4r_grpc.add_P4RuntimeServicer_to_server(self._servicer, server)
+        generic = grpc.method_handlers_generic_handler(SERVICE, handlers(self._servicer))
+        server.add_generic_rpc_handlers((generic,))
         host = self.address.rpartition(":")[0]
         try:
             if self._tls is None:
@@ -126,7 +137,7 @@ class P4RuntimeServer:
         """Hand a packet that left by the CPU port to the device's primary; from any thread."""
         if self._loop is None:
             raise ServerError("packet_in before start: the server has no event loop yet")
-        self._loop.call_soon_threadsafe(self._servicer.packet_in, device_id, packet)
+        self._servicer.hand_packet_in(device_id, packet)
 
     def withdraw(self, device_id: int) -> None:
         """Serve a device no more, as if it had crashed; on the server's event loop."""

@@ -1,43 +1,53 @@
 """The gRPC face of the server: one coroutine a call, no thread a stream.
 
 Everything here runs on one event loop, so nothing is locked. What may be written and how is
-decided elsewhere (`arbitration`, `writes`, `reads`); this turns requests into calls of those, and
-refusals into gRPC statuses.
+decided elsewhere (`arbitration`, `writes`, `reads`); this turns requests into calls of those.
+`handlers` turns what they refuse into gRPC statuses.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Protocol
 
 import grpc
-from finsy.proto import p4r, p4r_grpc, rpc_code
+from finsy.proto import p4r, p4r_grpc
 
 from softswitch.device import Device
-from softswitch.p4runtime import reads, writes
-from softswitch.p4runtime.arbitration import Notice
+from softswitch.p4runtime.complaints import Complaints
 from softswitch.p4runtime.config import ConfigPool, Configuration
+from softswitch.p4runtime.handlers import Malformed
+from softswitch.p4runtime.inbox import Inbox
+from softswitch.p4runtime.replies import (
+    batched,
+    deliver,
+    is_down,
+    outcome_of,
+    primary_of,
+    role_name,
+    stream_error,
+    u128,
+)
 from softswitch.p4runtime.sessions import Served, Stream
 from softswitch.p4runtime.status import (
-    ERROR_SPACE,
     STATUS_DETAILS_KEY,
     RefusedError,
     batch_status,
+    invalid,
     not_found,
     unimplemented,
 )
 from softswitch.p4runtime.values import pack_header, unpack_header
-from softswitch.p4runtime.writes import Pipeline
 
 API_VERSION = "1.3.0"
 """The P4Runtime version that simple_switch_grpc announces too."""
 
-READ_BATCH = 500
-"""Entities a ReadResponse: keeps it far below gRPC's default limit of 4 MiB for a client."""
+MAX_FRAME = 65535
+"""Bytes of a packet-out."""
 
-_NUMBERED = "\0role "
-"""In front of the number of a role without a name: no name can begin so, for a name is text."""
+_NOTED = (grpc.StatusCode.INTERNAL, grpc.StatusCode.RESOURCE_EXHAUSTED)
+"""How streams end that an operator should hear of."""
 
 PacketOut = Callable[[Device, bytes], None]
 """Takes a device and a packet for its CPU port, controller header first."""
@@ -49,6 +59,8 @@ class ServerContext(Protocol):
     async def abort(
         self, code: grpc.StatusCode, details: str, trailing_metadata: tuple[object, ...] = ()
     ) -> None: ...
+
+    def peer(self) -> str: ...
 
 
 class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
@@ -64,6 +76,8 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
                 raise ValueError(f"device id {device.device_id} is used twice; ids must differ")
             self._served[device.device_id] = Served(device, Configuration(device, self._pool))
         self._packet_out = packet_out
+        self._complaints = Complaints()
+        self._packet_ins: Inbox[tuple[int, bytes]] | None = None
         self._streams: set[Stream] = set()
 
     # Unary calls
@@ -78,21 +92,17 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         self, request: p4r.WriteRequest, context: ServerContext
     ) -> p4r.WriteResponse:
         """Carry out a batch in its order; a refused update does not stop those behind it."""
-        try:
-            served = self._for_primary(request)
-            pipeline = served.config.running()
-            if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
-                raise unimplemented(
-                    "Support for atomic write modes has not been implemented: use CONTINUE_ON_ERROR"
-                )
-        except RefusedError as refused:
-            await context.abort(refused.code, refused.text)
-            raise
-        outcomes = [_outcome(served.device, pipeline, update) for update in request.updates]
+        served = self._for_primary(request)
+        pipeline = served.config.running()
+        if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
+            raise unimplemented(
+                "Support for atomic write modes has not been implemented: use CONTINUE_ON_ERROR"
+            )
+        outcomes = [outcome_of(served.device, pipeline, update) for update in request.updates]
         failed = sum(outcome is not None for outcome in outcomes)
         if failed:
             details = batch_status(outcomes).SerializeToString()
-            await context.abort(
+            raise RefusedError(
                 grpc.StatusCode.UNKNOWN,
                 f"{failed} of {len(outcomes)} updates failed; see the status details",
                 ((STATUS_DETAILS_KEY, details),),
@@ -103,33 +113,22 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         self, request: p4r.ReadRequest, context: ServerContext
     ) -> AsyncIterator[p4r.ReadResponse]:
         """Answer all entities of the request in their order, in batches of READ_BATCH."""
-        try:
-            served = self._find(request.device_id)
-            pipeline = served.config.running()
-            for response in _batched(served.device, pipeline, request):
-                yield response
-        except RefusedError as refused:
-            await context.abort(refused.code, refused.text)
+        served = self._find(request.device_id)
+        for response in batched(served.device, served.config.running(), request):
+            yield response
 
     async def SetForwardingPipelineConfig(  # noqa: N802 - gRPC's name
         self, request: p4r.SetForwardingPipelineConfigRequest, context: ServerContext
     ) -> p4r.SetForwardingPipelineConfigResponse:
         """Verify, save or commit a pipeline."""
-        try:
-            self._for_primary(request).config.push(request.action, request.config)
-        except RefusedError as refused:
-            await context.abort(refused.code, refused.text)
+        self._for_primary(request).config.push(request.action, request.config)
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def GetForwardingPipelineConfig(  # noqa: N802 - gRPC's name
         self, request: p4r.GetForwardingPipelineConfigRequest, context: ServerContext
     ) -> p4r.GetForwardingPipelineConfigResponse:
         """Return the parts of the running pipeline's config that were asked for."""
-        try:
-            config = self._find(request.device_id).config.read(request.response_type)
-        except RefusedError as refused:
-            await context.abort(refused.code, refused.text)
-            raise
+        config = self._find(request.device_id).config.read(request.response_type)
         return p4r.GetForwardingPipelineConfigResponse(config=config)
 
     # The stream
@@ -142,21 +141,27 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         """Hold one client's session: arbitration, packet-outs in, packet-ins and notices out."""
         stream = Stream()
         self._streams.add(stream)
+        status: tuple[grpc.StatusCode, str] | None = None
         receiver = asyncio.create_task(self._receive(stream, request_iterator))
         try:
-            while (message := await stream.outbox.get()) is not None:
+            while (message := await stream.take()) is not None:
                 yield message
             if stream.refusal is not None:
                 raise stream.refusal
             if not stream.ended_here:
                 await receiver
         except RefusedError as refused:
-            await context.abort(refused.code, refused.text)
+            status = refused.code, refused.text
         finally:
             receiver.cancel()
             self._streams.discard(stream)
             if stream.served is not None:
-                _deliver(stream.served, stream.served.arbitration.leave(stream))
+                deliver(stream.served, stream.served.arbitration.leave(stream))
+        del receiver  # it knows the last request: see `handlers`
+        if status is not None:
+            if status[0] in _NOTED:
+                self._complaints.add("stream ended", f"{status[1]}, from {context.peer()}")
+            await context.abort(*status)
 
     async def _receive(
         self, stream: Stream, requests: AsyncIterator[p4r.StreamMessageRequest]
@@ -164,15 +169,17 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         """Take a client's messages until it ends the stream or one of them is refused."""
         try:
             async for request in requests:
-                self._on_message(stream, request)
+                if isinstance(request, Malformed):
+                    raise RefusedError(grpc.StatusCode.INTERNAL, request.text)
+                await self._on_message(stream, request)
         finally:
-            stream.outbox.put_nowait(None)
+            stream.end()
 
     def end_streams(self) -> None:
         """End every stream in order, as a server does that shuts down."""
         for stream in self._streams:
             stream.ended_here = True
-            stream.outbox.put_nowait(None)
+            stream.end()
 
     def withdraw(self, device_id: int) -> None:
         """Serve a device no more: its streams break, and calls for it find nothing that answers."""
@@ -182,8 +189,7 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         self._withdrawn.add(device_id)
         for stream in self._streams:
             if stream.served is served:
-                stream.refusal = _is_down(device_id)
-                stream.outbox.put_nowait(None)
+                stream.refuse(is_down(device_id))
 
     def offer(self, device: Device) -> None:
         """Serve a device in the place of one that was withdrawn, or a further one."""
@@ -193,6 +199,16 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         served = self._served[device.device_id] = Served(device, Configuration(device, self._pool))
         if self._loop is not None:
             served.attach(self._loop)
+
+    @property
+    def device_count(self) -> int:
+        """How many devices are served."""
+        return len(self._served)
+
+    def hand_packet_in(self, device_id: int, packet: bytes) -> None:
+        """Have `packet_in` called on the loop; from any thread, after `attach`."""
+        if self._packet_ins is not None and not self._packet_ins.put((device_id, packet)):
+            self._find(device_id).packet_ins_dropped += 1
 
     def packet_in(self, device_id: int, packet: bytes) -> None:
         """Send a packet from the CPU port, controller header first, to the device's primaries.
@@ -209,6 +225,7 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take what the devices tell unasked, from whatever thread runs their packets."""
         self._loop = loop
+        self._packet_ins = Inbox(loop, lambda item: self.packet_in(*item))
         for served in self._served.values():
             served.attach(loop)
 
@@ -225,18 +242,23 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         """Return the program that was pushed to a device and runs, or None before a push."""
         return self._find(device_id).config.device_config
 
-    def _on_message(self, stream: Stream, request: p4r.StreamMessageRequest) -> None:
+    async def refuse_malformed(self, request: Malformed, context: ServerContext) -> None:
+        """End a call whose request is no message of its type."""
+        self._complaints.add("bad request", f"{request.text}, from {context.peer()}")
+        await context.abort(grpc.StatusCode.INTERNAL, request.text)
+
+    async def _on_message(self, stream: Stream, request: p4r.StreamMessageRequest) -> None:
         match request.WhichOneof("update"):
             case "arbitration":
                 self._bid(stream, request.arbitration)
             case "packet":
-                self._on_packet_out(stream, request.packet)
+                await self._on_packet_out(stream, request.packet)
             case "digest_ack":
-                self._on_digest_ack(stream, request.digest_ack)
+                await self._on_digest_ack(stream, request.digest_ack)
             case other:
-                error = _stream_error(unimplemented(f"stream message {other} is not supported"))
+                error = stream_error(unimplemented(f"stream message {other} is not supported"))
                 error.other.SetInParent()
-                stream.outbox.put_nowait(p4r.StreamMessageResponse(error=error))
+                await stream.reply(p4r.StreamMessageResponse(error=error))
 
     def _bid(self, stream: Stream, update: p4r.MasterArbitrationUpdate) -> None:
         served = self._find(update.device_id)
@@ -250,39 +272,44 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
                 f"a configuration of role {update.role.name or update.role.id!r} is not served: "
                 "leave it out for full access to the device"
             )
-        role = _role(update.role.name, update.role.id)
-        election_id = _u128(update.election_id) if update.HasField("election_id") else None
+        role = role_name(update.role.name, update.role.id)
+        election_id = u128(update.election_id) if update.HasField("election_id") else None
         notices = served.arbitration.bid(stream, election_id, role)
         stream.served = served
-        _deliver(served, notices)
+        deliver(served, notices)
 
-    def _on_digest_ack(self, stream: Stream, ack: p4r.DigestListAck) -> None:
+    async def _on_digest_ack(self, stream: Stream, ack: p4r.DigestListAck) -> None:
         try:
-            served = _primary_of(stream)
+            served = primary_of(stream)
             served.config.running().digests.acknowledge(ack)
         except RefusedError as refused:
-            error = _stream_error(refused)
+            error = stream_error(refused)
             error.digest_list_ack.digest_list_ack.CopyFrom(ack)
-            stream.outbox.put_nowait(p4r.StreamMessageResponse(error=error))
+            await stream.reply(p4r.StreamMessageResponse(error=error))
 
-    def _on_packet_out(self, stream: Stream, packet: p4r.PacketOut) -> None:
+    async def _on_packet_out(self, stream: Stream, packet: p4r.PacketOut) -> None:
         try:
-            served = _primary_of(stream)
+            served = primary_of(stream)
             if self._packet_out is None or served.device.cpu_port is None:
                 raise unimplemented("packet-out: the device has no CPU port")
+            if len(packet.payload) > MAX_FRAME:
+                raise invalid(f"packet-out of {len(packet.payload)} bytes: at most {MAX_FRAME}")
             header = pack_header(served.config.running().info.packet_out, packet.metadata)
             self._packet_out(served.device, header + packet.payload)
         except RefusedError as refused:
-            error = _stream_error(refused)
-            error.packet_out.packet_out.CopyFrom(packet)
-            stream.outbox.put_nowait(p4r.StreamMessageResponse(error=error))
+            error = stream_error(refused)
+            if len(packet.payload) <= MAX_FRAME:
+                error.packet_out.packet_out.CopyFrom(packet)
+            else:
+                error.packet_out.packet_out.metadata.extend(packet.metadata)
+            await stream.reply(p4r.StreamMessageResponse(error=error))
 
     # What calls have in common
 
     def _find(self, device_id: int) -> Served:
         served = self._served.get(device_id)
         if device_id in self._withdrawn:
-            raise _is_down(device_id)
+            raise is_down(device_id)
         if served is None:
             raise not_found(f"device id {device_id} is not served here")
         return served
@@ -291,76 +318,8 @@ class P4RuntimeServicer(p4r_grpc.P4RuntimeServicer):
         self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest
     ) -> Served:
         served = self._find(request.device_id)
-        role = _role(request.role, request.role_id)
-        election_id = _u128(request.election_id) if request.HasField("election_id") else None
+        role = role_name(request.role, request.role_id)
+        election_id = u128(request.election_id) if request.HasField("election_id") else None
         if not served.arbitration.may_write(election_id, role):
             raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
         return served
-
-
-def _primary_of(stream: Stream) -> Served:
-    """Return the device that `stream` may write to; raises RefusedError."""
-    served = stream.served
-    if served is None or not served.arbitration.is_primary(stream):
-        raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "Not primary")
-    return served
-
-
-def _outcome(device: Device, pipeline: Pipeline, update: p4r.Update) -> RefusedError | None:
-    try:
-        writes.apply(device, pipeline, update)
-    except RefusedError as refused:
-        return refused
-    return None
-
-
-def _batched(
-    device: Device, pipeline: Pipeline, request: p4r.ReadRequest
-) -> Iterator[p4r.ReadResponse]:
-    """Yield responses of at most READ_BATCH entities, and at least one response."""
-    response = p4r.ReadResponse()
-    for wanted in request.entities:
-        for entity in reads.answer(device, pipeline, wanted):
-            if len(response.entities) == READ_BATCH:
-                yield response
-                response = p4r.ReadResponse()
-            response.entities.append(entity)
-    yield response
-
-
-def _deliver(served: Served, notices: Iterable[Notice]) -> None:
-    for notice in notices:
-        if not isinstance(notice.stream, Stream):
-            raise TypeError(f"a notice for {notice.stream!r}, which is not a stream")
-        message = p4r.StreamMessageResponse()
-        update = message.arbitration
-        update.device_id = served.device.device_id
-        if notice.role.startswith(_NUMBERED):
-            update.role.id = int(notice.role.removeprefix(_NUMBERED))
-        elif notice.role:
-            update.role.name = notice.role
-        update.status.code = rpc_code.Code.Value(notice.standing.value)
-        update.status.message = notice.standing.text
-        if notice.election_id is not None:
-            update.election_id.high = notice.election_id >> 64
-            update.election_id.low = notice.election_id & ((1 << 64) - 1)
-        notice.stream.outbox.put_nowait(message)
-
-
-def _is_down(device_id: int) -> RefusedError:
-    return RefusedError(grpc.StatusCode.UNAVAILABLE, f"device {device_id} is down")
-
-
-def _stream_error(refused: RefusedError) -> p4r.StreamError:
-    return p4r.StreamError(
-        canonical_code=refused.code.value[0], message=refused.text, space=ERROR_SPACE
-    )
-
-
-def _role(name: str, number: int) -> str:
-    """A role by its name, or by the number that named it before P4Runtime 1.3; "": the default."""
-    return name or (f"{_NUMBERED}{number}" if number else "")
-
-
-def _u128(message: p4r.Uint128) -> int:
-    return message.high << 64 | message.low

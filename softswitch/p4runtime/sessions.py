@@ -6,27 +6,83 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
+import grpc
 from finsy.proto import p4r
 
 from softswitch.device import Device
 from softswitch.entries import Digest, TableEntry
 from softswitch.p4runtime.arbitration import Arbitration
 from softswitch.p4runtime.config import Configuration
+from softswitch.p4runtime.inbox import Inbox
 from softswitch.p4runtime.notices import idle_notification
 from softswitch.p4runtime.status import RefusedError
 
 PACKET_IN_QUEUE = 4096
-"""Messages waiting for one slow client before further ones to it are dropped, counted."""
+"""Messages waiting for a slow client before packet-ins and the like to it are dropped, counted."""
+
+NOTICE_QUEUE = 2 * PACKET_IN_QUEUE
+"""Messages waiting before the stream is ended, as what may not be lost has no room."""
+
+REPLY_QUEUE = 256
+"""Messages waiting before the next request is read: who asks, and does not listen, waits."""
 
 
 class Stream:
-    """One open StreamChannel: what waits to be sent on it (None: its end), and its device."""
+    """One open StreamChannel: what waits to be sent on it, and its device."""
 
     def __init__(self) -> None:
         self.served: Served | None = None
         self.ended_here = False
         self.refusal: RefusedError | None = None
-        self.outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
+        """Why the server ends the stream, if it does."""
+        self._outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
+        self._has_room = asyncio.Event()
+
+    def offer(self, message: p4r.StreamMessageResponse) -> bool:
+        """Send what may be lost; False if too much waits, and it is."""
+        if self._outbox.qsize() >= PACKET_IN_QUEUE:
+            return False
+        self._outbox.put_nowait(message)
+        return True
+
+    def tell(self, message: p4r.StreamMessageResponse) -> None:
+        """Send what may not be lost; a client that does not take it loses its stream."""
+        if self.refusal is not None:
+            return
+        if self._outbox.qsize() < NOTICE_QUEUE:
+            self._outbox.put_nowait(message)
+            return
+        while not self._outbox.empty():
+            self._outbox.get_nowait()
+        self.refuse(
+            RefusedError(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"the client takes its messages too slowly: {NOTICE_QUEUE} wait",
+            )
+        )
+
+    async def reply(self, message: p4r.StreamMessageResponse) -> None:
+        """Answer a message of the client; waits while it does not take what it is sent."""
+        while self._outbox.qsize() >= REPLY_QUEUE and self.refusal is None:
+            self._has_room.clear()
+            await self._has_room.wait()
+        self.tell(message)
+
+    def refuse(self, why: RefusedError) -> None:
+        """Break the stream, behind what waits."""
+        self.refusal = why
+        self.end()
+
+    def end(self) -> None:
+        """Have the stream end, behind what waits."""
+        self._outbox.put_nowait(None)
+
+    async def take(self) -> p4r.StreamMessageResponse | None:
+        """Return what is to be sent next, or None at the end."""
+        message = await self._outbox.get()
+        if self._outbox.qsize() < REPLY_QUEUE:
+            self._has_room.set()
+        return message
 
 
 @dataclass(slots=True)
@@ -43,18 +99,17 @@ class Served:
     def tell_primaries(self, message: p4r.StreamMessageResponse) -> None:
         """Send a message to the primary of every role, if it takes what it is sent."""
         for primary in self.arbitration.primaries:
-            if not isinstance(primary, Stream):
-                continue
-            if primary.outbox.qsize() >= PACKET_IN_QUEUE:
+            if isinstance(primary, Stream) and not primary.offer(message):
                 self.packet_ins_dropped += 1
-            else:
-                primary.outbox.put_nowait(message)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take what the device tells unasked, from whatever thread runs its packets."""
 
+        digests = Inbox(loop, self._on_digest)
+
         def digest(message: Digest) -> None:
-            loop.call_soon_threadsafe(self._on_digest, message)
+            if not digests.put(message):
+                self.packet_ins_dropped += 1
 
         def idle(entries: tuple[TableEntry, ...]) -> None:
             loop.call_soon_threadsafe(self._on_idle, entries)

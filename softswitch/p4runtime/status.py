@@ -20,13 +20,20 @@ STATUS_DETAILS_KEY = "grpc-status-details-bin"
 class RefusedError(Exception):
     """One request, or one update of a batch, is refused.
 
-    `code` is a gRPC status code; the text says what is wrong and, where that is known, what to do.
+    `code` is a gRPC status code; the text says what is wrong and, where that is known, what to do;
+    `trailing` is metadata that goes with the status.
     """
 
-    def __init__(self, code: grpc.StatusCode, text: str) -> None:
+    def __init__(
+        self,
+        code: grpc.StatusCode,
+        text: str,
+        trailing: tuple[tuple[str, str | bytes], ...] = (),
+    ) -> None:
         super().__init__(text)
         self.code = code
         self.text = text
+        self.trailing = trailing
 
 
 def invalid(text: str) -> RefusedError:

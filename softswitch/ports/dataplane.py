@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from softswitch.device import Device
-from softswitch.ir import Program
 from softswitch.native.carrier import Carrier
 from softswitch.ports.attached import Attached
 from softswitch.ports.errors import PortError
@@ -33,6 +32,9 @@ BATCH = 64
 
 REPORT_S = 1.0
 """How often losses are looked for."""
+
+PACKET_OUTS = 4096
+"""Packet-outs that wait for the loop."""
 
 SWEEP_S = 0.25
 """How often idle entries are looked for, if the program has tables that support it."""
@@ -76,10 +78,9 @@ class DataPlane:
         self._ports: dict[int, Attached] = {}
         self._by_descriptor: dict[int, Attached] = {}
         self._ended = False
-        self._program: Program | None = None
-        self._has_ages = False
         self._packets = 0
         self._elsewhere: set[int] = set()
+        self._packet_outs_dropped = 0
         self._queues = QueueBank(device.queues, queues)
         self._on_live_ports = on_live_ports
         self._links = LinkEvents()
@@ -168,8 +169,14 @@ class DataPlane:
         return self._mailbox.call(what)
 
     def packet_out(self, packet: bytes) -> None:
-        """Let a packet enter by the CPU port, controller header first; from any thread."""
-        self.ask(lambda: self._packet_out(packet))
+        """Let a packet enter by the CPU port, controller header first; from any thread.
+
+        Beyond PACKET_OUTS that wait they are dropped, and counted in the log.
+        """
+        if self._mailbox.waiting < PACKET_OUTS:
+            self.ask(lambda: self._packet_out(packet))
+        else:
+            self._packet_outs_dropped += 1
 
     def replay(self, frames: Iterable[tuple[int, bytes]]) -> None:
         """Run frames as if they came in at their ports, in order; from another thread."""
@@ -186,7 +193,8 @@ class DataPlane:
         """Serve the ports until `stop`."""
         chores_at = 0.0
         while not self._ended:
-            pause = SWEEP_S if self._ages() else REPORT_S
+            sweeps = self._device.has_pipeline and self._device.has_ages
+            pause = SWEEP_S if sweeps else REPORT_S
             ready = self._wait(pause)
             for descriptor, events in ready:
                 port = self._by_descriptor.get(descriptor)
@@ -203,7 +211,7 @@ class DataPlane:
                 self._serve()
             if time.monotonic() >= chores_at:
                 chores_at = time.monotonic() + pause
-                if self._ages():
+                if sweeps:
                     self._device.age(self._clock())
                 self._report()
 
@@ -229,21 +237,14 @@ class DataPlane:
     def _end(self) -> None:
         self._ended = True
 
-    def _ages(self) -> bool:
-        """Say whether the running program has tables whose entries may go idle."""
-        if not self._device.has_pipeline:
-            return False
-        program = self._device.program
-        if program is not self._program:
-            self._program = program
-            self._has_ages = any(table.supports_timeout for table in program.tables.values())
-        return self._has_ages
-
     def _report(self) -> None:
         for port in self._ports.values():
             self._carrier.settle(port)
             port.tell_losses()
         self._queues.tell_losses(self._name_of)
+        if self._packet_outs_dropped:
+            LOG.warning("Dropped %d packet-outs that came too fast", self._packet_outs_dropped)
+            self._packet_outs_dropped = 0
 
     def _name_of(self, number: int) -> str:
         port = self._ports.get(number)

@@ -33,6 +33,11 @@ class Mailbox:
         self._asked.append(what)
         os.eventfd_write(self._wake, 1)
 
+    @property
+    def waiting(self) -> int:
+        """How many things are to be done."""
+        return len(self._asked)
+
     def call(self, what: Callable[[], Answer]) -> Answer:
         """Have `what` called by the loop, and return what it returns; from any other thread.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,6 +144,20 @@ def test_clients_verify_the_server(
     with grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError) as refused:
         p4r_grpc.P4RuntimeStub(channel).Capabilities(p4r.CapabilitiesRequest(), timeout=DEADLINE_S)
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_handshakes_that_go_no_further_hold_nobody_up(
+    start: list[subprocess.Popen[bytes]], command: str, server: Identity, authority: Identity
+) -> None:
+    address = listen(start, command, server)
+    assert version(address, authority) == "1.3.0"
+    host, _, port = address.rpartition(":")
+    with ExitStack() as stack:
+        for half in (b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00" + bytes(20)):
+            for _ in range(50):
+                connection = socket.create_connection((host, int(port)))
+                stack.enter_context(connection).sendall(half)
+        assert version(address, authority, wait=False) == "1.3.0"
 
 
 def test_the_server_verifies_clients(
