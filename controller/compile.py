@@ -5,14 +5,16 @@ switches get
 
     registered_sources   which sources each port may speak for
     blue_sources         at blue switches: the sources to sum, and the slots to sum them in
+    blue_jobs            at blue switches: the same of the whole job, for what comes down
+    branches             the sources behind each port, so that requests go where they concern
     upstream             the port to the parent; its counters are the measured load of the link
     downstream, group    the way of results down to the workers
     hosts                at host ports: the address of the worker's own socket
 
 and every switch, overlay or not, gets the routes of ordinary IPv4 traffic.
 
-A job that is being reallocated has two plans, of two epochs. Only `blue_sources` has the epoch in
-its key, so the entries of both stand side by side and the rest is there once.
+A job that is being reallocated has two plans, of two epochs. What depends on the colours has the
+epoch in its key, so that the entries of both stand side by side; the rest is there once.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ from itertools import product
 
 from controller.program import MulticastGroup, SwitchProgram, TableEntry
 from controller.routes import ipv4_routes
-from p4src.constants import JOBS, SLOTS, SOURCES
+from p4src.constants import JOBS, LANES, SLOTS, SOURCES, WORDS
 from topologies.network import Host, Network
+
+_SET_BITS = LANES // WORDS * 32
 
 
 class CompileError(ValueError):
@@ -97,6 +101,7 @@ def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchP
     first: dict[int, JobPlan] = {}
     for plan in jobs:
         heard = heard_sources(network, plan.blue, plan.members)
+        bits = request_bits(network, plan.blue, heard)
         is_new = _check_epochs(plan, first.setdefault(plan.job, plan))
         for v, name in enumerate(network.topology.overlay.names):
             if not heard[v]:
@@ -107,6 +112,8 @@ def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchP
                 groups[name].append(_group(network, plan, v, children))
             if v in plan.blue:
                 entries[name].extend(_blue_sources(network, plan, v, heard[v]))
+                entries[name].append(_blue_job(network, plan, v, heard[v]))
+            entries[name].extend(_branches(plan, heard[v], bits[v]))
     return tuple(
         SwitchProgram(name, tuple(entries[name]), tuple(groups[name]))
         for name in network.topology.switches
@@ -177,6 +184,33 @@ def sent_sources(
         return heard
     ranks = tuple(sorted(rank for source in heard for rank in source.ranks))
     return (SourceSet(network.interval[v][0], network.parent_port[v], ranks),)
+
+
+def request_bits(
+    network: Network, blue: frozenset[int], heard: Sequence[tuple[SourceSet, ...]]
+) -> tuple[Mapping[int, int], ...]:
+    """For each overlay switch, the bit that each source it hears has in a request from above.
+
+    Sources are numbered by whoever sums them: the switch itself if it is blue, else the nearest
+    blue switch above, else the destination, which hears what the root does if that is red.
+    """
+    tree = network.topology.overlay.tree
+    bits: list[Mapping[int, int]] = [{}] * tree.n
+    for v in reversed(tree.order):
+        if v == 0 or v in blue:
+            bits[v] = {source.source: i for i, source in enumerate(heard[v])}
+        else:
+            bits[v] = bits[tree.parent[v]]
+    return tuple(bits)
+
+
+def destination_bits(
+    network: Network, blue: frozenset[int], members: frozenset[int] | None = None
+) -> Mapping[int, int]:
+    """The bit in a request of each source that the root sends, where it fits."""
+    heard = heard_sources(network, blue, members)[0]
+    sent = sent_sources(network, blue, 0, heard)
+    return {source.source: i for i, source in enumerate(sent) if i < _SET_BITS}
 
 
 def destination_sources(
@@ -281,6 +315,37 @@ def _blue_sources(
                 "own_source": network.interval[v][0],
             },
         )
+
+
+def _blue_job(network: Network, plan: JobPlan, v: int, heard: tuple[SourceSet, ...]) -> TableEntry:
+    return TableEntry.of(
+        "blue_jobs",
+        {"job": plan.job, "epoch": plan.epoch},
+        "serve",
+        {
+            "all_sources": (1 << len(heard)) - 1,
+            "slot_base": plan.slot_base,
+            "slot_mask": plan.window - 1,
+            "own_source": network.interval[v][0],
+        },
+    )
+
+
+def _branches(
+    plan: JobPlan, heard: tuple[SourceSet, ...], bits: Mapping[int, int]
+) -> Iterator[TableEntry]:
+    """The sources behind each port; a port with one that does not fit the lanes is always asked."""
+    behind: dict[int, int] = {}
+    for source in heard:
+        behind[source.port] = behind.get(source.port, 0) | 1 << bits[source.source]
+    for port, sources in behind.items():
+        if sources < 1 << _SET_BITS:
+            yield TableEntry.of(
+                "branches",
+                {"egress_port": port, "job": plan.job, "epoch": plan.epoch},
+                "lead_to",
+                {"sources": sources},
+            )
 
 
 def _group(network: Network, plan: JobPlan, v: int, children: Sequence[int]) -> MulticastGroup:

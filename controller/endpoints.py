@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from controller.compile import JobPlan, destination_sources
+from controller.compile import JobPlan, destination_bits, destination_sources
+from controller.placement import loads
 from p4src.constants import LANES
 from topologies.network import Host, Network, ip_text, mac_text
 from traffic.collectives.calls import Call
@@ -21,6 +22,7 @@ from traffic.message import (
     group_ip,
     group_mac,
 )
+from traffic.requests import RequestConfig
 from traffic.stream import Stream
 from traffic.worker_config import WorkerConfig
 
@@ -33,23 +35,37 @@ class Timing:
     """How patient a job's machines are, in nanoseconds.
 
     Attributes:
-        timeout: what a worker waits, at least and at first, before it sends a chunk again.
+        timeout: what a worker waits, while others are answered, before it sends a chunk again.
         max_timeout: what it waits at most.
-        max_tries: sends of a chunk before a worker gives up.
+        max_tries: timeouts of a chunk before a worker gives up.
+        quiet: how long no chunk of a job may become complete, at first; by default `timeout`.
+        round_trip: what a message to the destination and its answer take at least; by default a
+            sixteenth of `timeout`.
     """
 
     timeout: int
     max_timeout: int
     max_tries: int
+    quiet: int = 0
+    round_trip: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quiet", self.quiet or self.timeout)
+        object.__setattr__(self, "round_trip", self.round_trip or max(1, self.timeout // 16))
 
     @property
     def answer_interval(self) -> int:
         """How long the destination keeps from answering a chunk again.
 
-        An answer goes to all workers. Those that miss one ask again after the same timeout, so
-        that one answer serves them all; it must be over before they ask the next time.
+        An answer goes to all workers. Those that miss one ask again at much the same time, so that
+        one answer serves them all; it must be over before they ask the next time.
         """
-        return self.timeout // 2
+        return self.round_trip
+
+    @property
+    def ask_timeout(self) -> int:
+        """The least time between two attempts to have a loss made good."""
+        return 2 * self.round_trip
 
 
 def members(network: Network, plan: JobPlan) -> tuple[Host, ...]:
@@ -87,11 +103,32 @@ def worker_config(
         window=plan.window,
         first_chunk=first_chunk,
         op=op,
-        initial_timeout=timing.timeout,
-        min_timeout=timing.timeout,
+        initial_timeout=max(timing.quiet, timing.timeout // 2),
+        min_timeout=max(timing.quiet, timing.timeout // 2),
         max_timeout=timing.max_timeout,
         max_tries=timing.max_tries,
+        patience=timing.timeout,
+        ask_timeout=timing.ask_timeout,
     )
+
+
+def call_worker(
+    network: Network,
+    plan: JobPlan,
+    host: Host,
+    call: Call,
+    op: Op,
+    timing: Timing,
+    first_chunk: int,
+) -> WorkerConfig:
+    """What the worker on `host` is told of a collective call; `op` says what it waits for.
+
+    The sums of a Reduce go to its root alone, so no switch on the way can give them again: what the
+    root repeats passes them all.
+    """
+    config = worker_config(network, plan, host, op, timing, first_chunk)
+    is_root = call.kind is CallKind.REDUCE and op is Op.ALLREDUCE
+    return replace(config, direct_after=0) if is_root else config
 
 
 def destination_config(
@@ -120,6 +157,14 @@ def destination_config(
         workers=[host.name for host in members(network, plan)],
         window=plan.window,
         stream=stream,
+        asked=destination_bits(network, plan.blue, plan.members),
+        requests=RequestConfig(
+            quiet=timing.quiet,
+            timeout=timing.ask_timeout,
+            max_timeout=timing.max_timeout,
+            direct_time=2 * timing.timeout,
+            max_tries=timing.max_tries,
+        ),
     )
 
 
@@ -137,17 +182,37 @@ def call_destination(
     return replace(config, recipient=Recipient(gateway, ip_text(root.ip), root.udp_port))
 
 
-def window_time(network: Network, rates: Mapping[str, int], plans: Sequence[JobPlan]) -> int:
-    """Nanoseconds in which the busiest link carries one window of every worker, unaggregated.
+def window_time(
+    network: Network,
+    rates: Mapping[str, int],
+    plans: Sequence[JobPlan],
+    *,
+    aggregated: bool = False,
+) -> int:
+    """Nanoseconds in which the busiest link carries one window of every worker.
 
-    `rates` are bits a second of every overlay switch's link upward. Repetitions can come to that,
-    whatever is blue: what is marked direct or late passes blue switches, and each repetition of a
-    complete chunk brings its sum again. Were timeouts shorter, repetitions would outrun the link
-    and queue up without end.
+    `rates` are bits a second of every overlay switch's link upward. Unaggregated is what
+    repetitions can come to, whatever is blue: what is marked direct or late passes blue switches,
+    and each repetition of a complete chunk brings its sum again. Were timeouts shorter, repetitions
+    would outrun the link and queue up without end.
     """
-    overlay = network.topology.overlay
-    window = sum(plan.window for plan in plans)
+    tree, names = network.topology.overlay.tree, network.topology.overlay.names
+    carried = [
+        loads(tree, plan.blue).messages if aggregated else tree.subtree_loads() for plan in plans
+    ]
     return max(
-        window * workers * _FRAME_BITS * _SECOND_NS // rates[name]
-        for name, workers in zip(overlay.names, overlay.tree.subtree_loads(), strict=True)
+        sum(plan.window * messages[v] for plan, messages in zip(plans, carried, strict=True))
+        * _FRAME_BITS
+        * _SECOND_NS
+        // rates[name]
+        for v, name in enumerate(names)
     )
+
+
+def round_trip(network: Network, rates: Mapping[str, int], delay: int) -> int:
+    """Nanoseconds from the farthest worker to the destination and back over idle links.
+
+    `delay` is that of a link, beside the time that a frame takes at its rate.
+    """
+    links = max(network.topology.overlay.tree.depths()) + 2
+    return 2 * links * (delay + _FRAME_BITS * _SECOND_NS // min(rates.values()))

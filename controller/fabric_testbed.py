@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from controller.compile import JobPlan
-from controller.endpoints import Timing, destination_config, window_time, worker_config
+from controller.endpoints import Timing, destination_config, round_trip, window_time, worker_config
 from controller.fabric_network import FabricNetwork
 from controller.p4rt import connect_blocking
 from controller.switches import SwitchControl
@@ -109,9 +109,11 @@ class FabricTestbed:
 
     def timing(self, plans: Sequence[JobPlan], tries: int = _TRIES) -> Timing:
         """How patient the machines of jobs that run together are here."""
-        hops = max(self.network.topology.overlay.tree.depths()) + 2
-        patience = 2 * (window_time(self.network, self._up.rates, plans) + 2 * hops * LINK_DELAY_NS)
-        return Timing(patience, 8 * patience, tries)
+        rates = self._up.rates
+        there_and_back = round_trip(self.network, rates, LINK_DELAY_NS)
+        patience = 2 * (window_time(self.network, rates, plans) + there_and_back)
+        quiet = 2 * (window_time(self.network, rates, plans, aggregated=True) + there_and_back)
+        return Timing(patience, 8 * patience, tries, quiet, there_and_back)
 
     def start(self, host: Host, endpoint: Worker | Destination) -> None:
         """Put a job's machine on a host, in place of the one before, and let it start."""

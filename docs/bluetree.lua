@@ -19,6 +19,7 @@ local kinds = {
   [1] = "CONTRIBUTE",
   [2] = "RESULT",
   [3] = "ACK",
+  [4] = "REQUEST",
 }
 
 local header = {

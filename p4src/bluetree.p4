@@ -4,8 +4,10 @@
  *            |                                                               |
  *   parser --+- contribution -> Admission -> Aggregation -> Upstream --------+--------------> out
  *            |                     |    (blue: absorb or emit; red: pass)    |
- *            +- result, ack ------------------------------> Downstream ======+==> Delivery => out
- *            |                                              (multicast)      |    (at hosts)
+ *            |                                                ^              |
+ *            |             (has the sum: sends it up again)   |              |
+ *            +- result, ack, request ------> Downstream -> Repair ===========+==> Pruning, Delivery
+ *            |                              (multicast)                      |    (requests) (at hosts)
  *            +- other IPv4 -------------------------------> Routing ---------+--------------> out
  *            |                                                               |
  *            +-- what was accepted -> Priority: its class in the queue of a port
@@ -20,14 +22,17 @@
 
 #include "include/sizes.p4"
 #include "include/headers.p4"
+#include "include/slots.p4"
 #include "include/parser.p4"
 #include "include/checksum.p4"
 #include "include/control/admission.p4"
 #include "include/control/aggregation.p4"
 #include "include/control/upstream.p4"
 #include "include/control/downstream.p4"
+#include "include/control/repair.p4"
 #include "include/control/routing.p4"
 #include "include/control/priority.p4"
+#include "include/control/pruning.p4"
 #include "include/control/delivery.p4"
 
 control BluetreeIngress(inout headers_t hdr,
@@ -38,6 +43,7 @@ control BluetreeIngress(inout headers_t hdr,
     Aggregation() aggregation;
     Upstream()    upstream;
     Downstream()  downstream;
+    Repair()      repair;
     Routing()     routing;
     Priority()    priority;
 
@@ -61,21 +67,25 @@ control BluetreeIngress(inout headers_t hdr,
                 meta.outcome = outcome_t.UNREGISTERED;
             } else {
                 aggregation.apply(hdr, meta, standard_metadata);
-                if (meta.outcome <= outcome_t.REEMITTED) {
-                    upstream.apply(hdr, meta, standard_metadata);
-                }
             }
-        } else if (hdr.agg.kind == kind_t.RESULT || hdr.agg.kind == kind_t.ACK) {
+        } else if (hdr.agg.kind == kind_t.RESULT || hdr.agg.kind == kind_t.ACK
+                   || hdr.agg.kind == kind_t.REQUEST) {
             if (hdr.ipv4.dst_addr[31:28] == IPV4_MULTICAST) {
                 downstream.apply(hdr, meta, standard_metadata);
+                if (meta.outcome == outcome_t.FANNED_OUT) {
+                    repair.apply(hdr, meta, standard_metadata);
+                }
             } else {
                 routing.apply(hdr, meta, standard_metadata);
             }
         } else {
             meta.outcome = outcome_t.UNKNOWN_KIND;
         }
+        if (meta.outcome <= outcome_t.REEMITTED) {
+            upstream.apply(hdr, meta, standard_metadata);
+        }
         /* What was absorbed needs no queue, but may move a window. */
-        if (meta.outcome < outcome_t.NOT_IPV4
+        if ((meta.outcome < outcome_t.NOT_IPV4 || meta.outcome == outcome_t.ANSWERED)
             && (meta.has_ticket == 1 || meta.outcome != outcome_t.ABSORBED)) {
             priority.apply(hdr, meta, standard_metadata);
         }
@@ -86,10 +96,14 @@ control BluetreeIngress(inout headers_t hdr,
 control BluetreeEgress(inout headers_t hdr,
                        inout metadata_t meta,
                        inout standard_metadata_t standard_metadata) {
+    Pruning()  pruning;
     Delivery() delivery;
 
     apply {
         if (hdr.agg.isValid() && hdr.ipv4.dst_addr[31:28] == IPV4_MULTICAST) {
+            if (hdr.agg.kind == kind_t.REQUEST && hdr.agg.flags & FLAG_DIRECT == 0) {
+                pruning.apply(hdr, meta, standard_metadata);
+            }
             delivery.apply(hdr, standard_metadata);
         }
     }

@@ -3,6 +3,7 @@
 from enum import IntEnum, IntFlag
 
 LANES = 32
+WORDS = 1
 SOURCES = 2048
 SLOTS = 4096
 JOBS = 1024
@@ -21,6 +22,7 @@ class Kind(IntEnum):
     CONTRIBUTE = 1
     RESULT = 2
     ACK = 3
+    REQUEST = 4
 
 
 class Outcome(IntEnum):
@@ -45,6 +47,8 @@ class Outcome(IntEnum):
     NO_PARENT = 16
     NO_ROUTE = 17
     TTL_EXPIRED = 18
+    ANSWERED = 19
+    STALE = 20
 
 
 class Flag(IntFlag):

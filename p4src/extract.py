@@ -17,6 +17,7 @@ _MEMBER = re.compile(r"^\s*(\w+)\s*=\s*(\d+)", re.MULTILINE)
 
 _EXPORTED = (
     "LANES",
+    "WORDS",
     "SOURCES",
     "SLOTS",
     "JOBS",

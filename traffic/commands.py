@@ -106,12 +106,16 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Put chunks from one number on under a newer epoch; the destination is told its sources."""
+    """Put chunks from one number on under a newer epoch.
+
+    The destination is told its sources, and their bits in requests.
+    """
 
     job: int
     epoch: int
     from_chunk: int
     sources: Mapping[int, frozenset[int]] | None = None
+    asked: Mapping[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +230,10 @@ class Commands:
                 return None, endpoint.release(now)
             case Move(epoch=epoch, from_chunk=first), Worker():
                 return None, endpoint.move(epoch, first, now)
-            case Move(epoch=epoch, from_chunk=first, sources=sources), Destination():
+            case Move(sources=sources, asked=asked, epoch=epoch, from_chunk=first), Destination():
                 if sources is None:
                     raise CommandError(f"job {endpoint.job}: the destination must know its sources")
-                endpoint.move(epoch, first, sources)
+                endpoint.move(epoch, first, sources, asked)
             case Finish(end=end), Worker():
                 return None, endpoint.finish(end, now)
             case Finish(end=end), Destination():

@@ -11,58 +11,41 @@ Reallocation: from one chunk number on another set of sources counts, under a ne
 Each chunk has one epoch and is gathered and answered under it alone, for as long as anyone may ask.
 
     gathering --all workers covered--> complete: answered once by multicast
-                                        |  ^
-                                        `--'  any further message for it: answered again, RESENT
+     |  ^                               |  ^
+     `--'  lacks something for too      `--'  any further message for it: answered again, RESENT
+           long: asked for, REQUEST
+
+When to ask is `traffic.requests`. A request's lanes are a set: bit i is the i-th of the sources
+that the root of the tree sends, so that the switches ask only where something is missing.
 """
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from enum import Enum
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p4src.constants import AGG_UDP_PORT, Flag, Kind
-from traffic.destination_config import DestinationConfig, DestinationStats, Recipient
-from traffic.endpoint import Op
+from traffic.destination_config import (
+    DestinationConfig,
+    DestinationStats,
+    Recipient,
+    Verdict,
+)
 from traffic.epochs import Epochs
 from traffic.errors import ConfigError, DecodeError
 from traffic.ledger import open_ledger
-from traffic.message import (
-    LANE_MAX,
-    LANE_MIN,
-    Flow,
-    FrameEncoder,
-    Message,
-    decode_datagram,
-    ip_bytes,
-)
+from traffic.message import LANE_MAX, LANE_MIN, Message, decode_datagram, ip_bytes
+from traffic.outgoing import Outgoing
+from traffic.requests import Requests
 from traffic.sources import Sources
 from traffic.stream import Mismatches
 
+_DIRECT = Flag.DIRECT.value
 _OVERFLOW = Flag.OVERFLOW.value
 _RESENT = Flag.RESENT.value
 _CONTRIBUTE = Kind.CONTRIBUTE.value
-
-
-class Verdict(Enum):
-    """What became of a well-formed frame; frames that are not end as their `Refusal`."""
-
-    COUNTED = "counted"
-    COMPLETING = "completing"
-    DUPLICATE = "duplicate"
-    COVERED = "covered"
-    ANSWERED_AGAIN = "answered-again"
-    ANSWERED_LATELY = "answered-lately"
-    NOT_ADDRESSED = "not-addressed"
-    OTHER_JOB = "other-job"
-    OTHER_EPOCH = "other-epoch"
-    OTHER_KIND = "other-kind"
-    NO_SUCH_CHUNK = "no-such-chunk"
-    LONG_COMPLETE = "long-complete"
-    UNKNOWN_SOURCE = "unknown-source"
-    WRONG_WEIGHT = "wrong-weight"
 
 
 class _Gathering:
@@ -85,14 +68,10 @@ class Destination:
         self._epochs = Epochs(self._who, config.epoch)
         self._sources = {config.epoch: self._sources_of(config.sources)}
         self._all = (1 << len(config.workers)) - 1
-        self._encoder = FrameEncoder(
-            Flow(config.mac, config.group_mac, config.ip, config.group_ip, AGG_UDP_PORT),
-            config.lanes,
-        )
-        self._to_recipient = _to_recipient(config)
         self._ip = ip_bytes(config.ip)
         self._gathering: dict[int, _Gathering] = {}
         self._ledger = open_ledger(config)
+        self._out = Outgoing(config, self._ledger)
         self._complete_count = 0
         self._next = 0
         self._mismatches = Mismatches()
@@ -100,7 +79,13 @@ class Destination:
         self._overflowed: set[int] = set()
         self._frames: Counter[str] = Counter()
         self._marks: Counter[Flag] = Counter()
-        self._answers = self._answers_again = 0
+        self._answers = self._answers_again = self._requests_sent = 0
+        self._asked = {config.epoch: config.asked}
+        self._requests = (
+            None
+            if config.requests is None
+            else Requests(config.requests, self._ledger.chunks, config.window)
+        )
 
     @property
     def job(self) -> int:
@@ -129,13 +114,13 @@ class Destination:
 
     @property
     def failed(self) -> bool:
-        """Never: it waits as long as it is left to."""
-        return False
+        """Whether it has given up asking, since nothing helped."""
+        return self._requests is not None and self._requests.given_up
 
     @property
     def next_deadline(self) -> int | None:
-        """Never: the workers keep the time."""
-        return None
+        """When it asks for what is missing."""
+        return None if self._requests is None else self._requests.next_deadline
 
     @property
     def sums(self) -> NDArray[np.int32]:
@@ -180,6 +165,7 @@ class Destination:
             self._answers,
             self._answers_again,
             len(self._overflowed),
+            self._requests_sent,
         )
 
     def first_incomplete(self) -> int | None:
@@ -207,12 +193,16 @@ class Destination:
         return f"chunk {self.config.first_chunk + chunk} of job {self.job} waits for {shown}"
 
     def start(self, now: int) -> list[bytes]:
-        """Nothing: it speaks when spoken to."""
+        """Nothing yet; from now on it expects the first window."""
+        if self._requests is not None:
+            self._requests.start(now)
         return []
 
     def tick(self, now: int) -> list[bytes]:
-        """Nothing: the workers keep the time."""
-        return []
+        """Ask for what has been missing for too long."""
+        if self._requests is None:
+            return []
+        return [self._request(chunk) for chunk in self._requests.due(now)]
 
     def receive(self, frame: bytes, now: int) -> list[bytes]:
         """Take a frame in; returns the answer if the frame calls for one."""
@@ -228,10 +218,12 @@ class Destination:
         verdict = self._objection(message)
         if verdict is None:
             self._note_marks(message.flags)
+            if self._requests is not None:
+                self._requests.start(now)
             verdict = self._take(message, now)
         self._frames[verdict.value] += 1
         if verdict is Verdict.COMPLETING:
-            return self._answer(self._index(message), 0, now)
+            return self._answer(self._index(message), 0, now) + self.tick(now)
         if verdict is Verdict.ANSWERED_AGAIN:
             self._answers_again += 1
             return self._answer(self._index(message), _RESENT, now)
@@ -245,20 +237,29 @@ class Destination:
         sources = self._sources[self._epochs.newest]
         self._epochs.replace(epoch)
         self._sources = {epoch: sources}
+        self._asked = {epoch: self._asked.popitem()[1]}
         self._gathering.clear()
         self._answered_at.clear()
 
-    def move(self, epoch: int, from_chunk: int, sources: Mapping[int, frozenset[int]]) -> None:
+    def move(
+        self,
+        epoch: int,
+        from_chunk: int,
+        sources: Mapping[int, frozenset[int]],
+        asked: Mapping[int, int] | None = None,
+    ) -> None:
         """Gather chunks from one number on (on the wire) under a newer epoch, from these sources.
 
+        `asked` is as in the configuration; without it every request goes to all.
         Told so once more it changes nothing. Raises ConfigError where the epoch is not newer,
         something has come for such a chunk, or the sources do not fit the workers.
         """
         new = self._sources_of(sources)
         if self._epochs.move(epoch, from_chunk, self.next_chunk):
             self._sources[epoch] = new
+            self._asked[epoch] = asked or {}
         for old in self._epochs.drop_below(self.complete_below - self.config.pool):
-            del self._sources[old]
+            del self._sources[old], self._asked[old]
 
     def finish(self, end: int) -> None:
         """End the job before chunk number `end` (on the wire).
@@ -272,6 +273,8 @@ class Destination:
                 f"nothing has come for, and its last end is {self.config.first_chunk + most}"
             )
         self._ledger.end_at(chunks)
+        if self._requests is not None:
+            self._requests.end_at(chunks)
 
     def _sources_of(self, sources: Mapping[int, frozenset[int]]) -> Sources:
         return Sources(self.config.job, sources, len(self.config.workers))
@@ -332,6 +335,9 @@ class Destination:
         if gathering.covered != self._all:
             return Verdict.COUNTED
         self._complete(chunk, gathering.kept.values())
+        if self._requests is not None:
+            direct = any(part.flags & _DIRECT for part in gathering.kept.values())
+            self._requests.completed(chunk, now, direct=direct)
         return Verdict.COMPLETING
 
     def _complete(self, chunk: int, messages: Collection[Message]) -> None:
@@ -350,41 +356,24 @@ class Destination:
         del self._gathering[chunk]
 
     def _answer(self, chunk: int, flags: int, now: int) -> list[bytes]:
-        config = self.config
-        if config.answer_interval:
+        if self.config.answer_interval:
             self._answered_at[chunk] = now
         if chunk in self._overflowed:
             flags |= _OVERFLOW
         self._answers += 1
-        if config.op == Op.ALLREDUCE:
-            return [self._encoder.encode(self._message(Kind.RESULT, chunk, flags))]
-        frames = [self._encoder.encode(self._message(Kind.ACK, chunk, flags))]
-        if self._to_recipient is not None:
-            frames.append(self._to_recipient.encode(self._message(Kind.RESULT, chunk, flags)))
-        return frames
+        number = self.config.first_chunk + chunk
+        return self._out.answer(chunk, self._epochs.of(number), flags)
 
-    def _message(self, kind: Kind, chunk: int, flags: int) -> Message:
-        config = self.config
-        number = config.first_chunk + chunk
-        return Message(
-            kind.value,
-            flags,
-            config.job,
-            config.source,
-            self._epochs.of(number),
-            number,
-            len(config.workers),
-            self._ledger.lanes_of(chunk) if kind is Kind.RESULT else b"",
-            self._ledger.exponent_of(chunk),
-        )
-
-
-def _to_recipient(config: DestinationConfig) -> FrameEncoder | None:
-    to = config.recipient
-    if to is None:
-        return None
-    flow = Flow(config.mac, to.gateway_mac, config.ip, to.ip, AGG_UDP_PORT, to.udp_port)
-    return FrameEncoder(flow, config.lanes)
+    def _request(self, chunk: int) -> bytes:
+        """Ask for the sources of a chunk that are not covered, or for all, past all switches."""
+        epoch = self._epochs.of(self.config.first_chunk + chunk)
+        gathering = self._gathering.get(chunk)
+        covered = gathering.covered if gathering is not None else 0
+        masks, asked = self._sources[epoch].masks, self._asked[epoch]
+        bits = {bit for source, bit in asked.items() if masks[source] & ~covered}
+        direct = self._requests is not None and self._requests.direct
+        self._requests_sent += 1
+        return self._out.request(chunk, epoch, bits if asked else None, direct=direct)
 
 
 __all__ = ["Destination", "DestinationConfig", "DestinationStats", "Recipient", "Verdict"]

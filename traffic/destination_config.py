@@ -1,12 +1,14 @@
 """What a destination is told, and what it tells."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
 from p4src.constants import LANES
 from traffic.endpoint import Op
 from traffic.errors import ConfigError
-from traffic.message import DESTINATION_SOURCE, MAX_WORKERS
+from traffic.message import MAX_WORKERS
+from traffic.requests import RequestConfig
 from traffic.sources import check_laminar
 from traffic.stream import Stream
 
@@ -34,6 +36,10 @@ class DestinationConfig:
 
     An endless job has a `stream` in place of `chunks`, which is 0, and needs the workers' `window`,
     which says how long an answer may be asked for again.
+
+    With `requests`, which need the window too, it asks for what is missing; `asked` gives the bit
+    in a request of each source that the root of the tree sends. A source whose bit does not fit the
+    lanes is left out and always asked. With none, all are.
     """
 
     job: int
@@ -47,15 +53,16 @@ class DestinationConfig:
     sources: Mapping[int, frozenset[int]]
     workers: Sequence[str]
     lanes: int = LANES
-    source: int = DESTINATION_SOURCE
     answer_interval: int = 0
     first_chunk: int = 0
     recipient: Recipient | None = None
     window: int = 0
     stream: Stream | None = None
+    asked: Mapping[int, int] = field(default_factory=dict)
+    requests: RequestConfig | None = None
 
     def __post_init__(self) -> None:
-        for name, bits in (("job", 16), ("source", 16), ("epoch", 32)):
+        for name, bits in (("job", 16), ("epoch", 32)):
             value = getattr(self, name)
             if not 0 < value < 1 << bits:
                 raise ConfigError(f"destination of job {self.job}: {name} is {value}")
@@ -70,6 +77,10 @@ class DestinationConfig:
             raise ConfigError(
                 f"destination of job {self.job}: an endless job needs the workers' window and has "
                 f"no number of chunks, not window {self.window} and {self.chunks} chunks"
+            )
+        if self.requests is not None and self.window < 1:
+            raise ConfigError(
+                f"destination of job {self.job}: whoever asks needs the workers' window"
             )
         if self.stream is not None:
             self.stream.check_workers(f"destination of job {self.job}", len(self.workers))
@@ -86,12 +97,31 @@ class DestinationConfig:
         return 1 << (self.window - 1).bit_length() if self.window else self.chunks
 
 
+class Verdict(Enum):
+    """What became of a well-formed frame; frames that are not end as their `Refusal`."""
+
+    COUNTED = "counted"
+    COMPLETING = "completing"
+    DUPLICATE = "duplicate"
+    COVERED = "covered"
+    ANSWERED_AGAIN = "answered-again"
+    ANSWERED_LATELY = "answered-lately"
+    NOT_ADDRESSED = "not-addressed"
+    OTHER_JOB = "other-job"
+    OTHER_EPOCH = "other-epoch"
+    OTHER_KIND = "other-kind"
+    NO_SUCH_CHUNK = "no-such-chunk"
+    LONG_COMPLETE = "long-complete"
+    UNKNOWN_SOURCE = "unknown-source"
+    WRONG_WEIGHT = "wrong-weight"
+
+
 @dataclass(frozen=True, slots=True)
 class DestinationStats:
     """Frames of a destination. Every frame received is in exactly one cell of `frames`.
 
     The other numbers count again, among the contributions of this job: those marked so, answers
-    sent (first ones and repeated ones) and chunks whose sum did not fit.
+    sent (first ones and repeated ones), chunks whose sum did not fit, and requests.
     """
 
     frames: Mapping[str, int]
@@ -101,3 +131,4 @@ class DestinationStats:
     answers: int
     answers_again: int
     overflowed: int
+    requests: int = 0

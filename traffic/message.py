@@ -53,7 +53,7 @@ PROTOCOL_UDP = 17
 TTL = 255
 _DONT_FRAGMENT = 0x4000
 _FRAGMENT_BITS = 0x3FFF
-_HAS_LANES = frozenset({Kind.CONTRIBUTE.value, Kind.RESULT.value})
+_HAS_LANES = frozenset({Kind.CONTRIBUTE.value, Kind.RESULT.value, Kind.REQUEST.value})
 _KINDS = frozenset(kind.value for kind in Kind)
 _PREFIX_BYTES = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES
 # RFC 768: the checksum field of a datagram that carries none.
@@ -65,7 +65,12 @@ MAX_WORKERS = 0xFFFF
 """Workers in one message at most: what `weight` can count."""
 
 DESTINATION_SOURCE = 0xFFFF
-"""Source of results and acknowledgements: no worker or switch has it, as 0 is never valid."""
+"""Source of what the destination sends: no worker or switch has it, as 0 is never valid.
+
+In an answer, a bit of the lower `ANSWER_HISTORY` that is 0 says that an earlier chunk is complete:
+bit i stands for the chunk i + 1 before. So whoever lacks that answer knows that it was lost.
+"""
+ANSWER_HISTORY = 15
 
 
 @dataclass(frozen=True, slots=True)

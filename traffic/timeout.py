@@ -18,6 +18,39 @@ from collections import deque
 HORIZON = 64
 
 
+class RoundTripTimer:
+    """RFC 6298 as it stands: smoothed time, its variation, and the timeout of both.
+
+    For what one end alone determines, such as how long a request takes to help.
+    """
+
+    __slots__ = ("_initial", "_max", "_max_doublings", "_min", "_srtt", "_timed", "_var")
+
+    def __init__(self, initial: int, minimum: int, maximum: int, max_doublings: int) -> None:
+        self._initial = initial
+        self._min = minimum
+        self._max = maximum
+        self._max_doublings = max_doublings
+        self._srtt = 0
+        self._var = 0
+        self._timed = False
+
+    def took(self, elapsed: int) -> None:
+        """A sample."""
+        if self._timed:
+            self._var += (abs(self._srtt - elapsed) - self._var) // 4
+            self._srtt += (elapsed - self._srtt) // 8
+        else:
+            self._srtt = elapsed
+            self._var = elapsed // 2
+            self._timed = True
+
+    def timeout(self, doublings: int = 0) -> int:
+        """Time to wait after `doublings` earlier attempts."""
+        base = self._srtt + 4 * self._var if self._timed else self._initial
+        return min(self._max, max(self._min, base) << min(doublings, self._max_doublings))
+
+
 class RetransmissionTimer:
     """Estimates how long an answer takes: smoothed time, its variation, and the timeout of both."""
 

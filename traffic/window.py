@@ -68,6 +68,14 @@ class Window:
         """Whether a chunk has been answered."""
         return chunk < self._low or chunk in self._above
 
+    def has_left(self, chunk: int) -> bool:
+        """Whether a chunk was sent."""
+        return chunk < self._next and chunk not in self._kept and self._may_leave(chunk)
+
+    def before(self, chunk: int) -> list[int]:
+        """The chunks whose answers let a chunk leave."""
+        return [chunk - distance for distance in self._distances if chunk >= distance]
+
     def answer(self, chunk: int) -> list[int]:
         """Note the answer to a chunk that had none; returns the chunks that leave now."""
         self.done += 1

@@ -131,6 +131,7 @@ bind_layers(UDP, Aggregation, dport=AGG_UDP_PORT)
 bind_bottom_up(UDP, Aggregation, sport=AGG_UDP_PORT)
 bind_layers(Aggregation, Lanes, kind=Kind.CONTRIBUTE.value)
 bind_bottom_up(Aggregation, Lanes, kind=Kind.RESULT.value)
+bind_bottom_up(Aggregation, Lanes, kind=Kind.REQUEST.value)
 
 
 __all__ = [

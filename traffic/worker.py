@@ -2,10 +2,13 @@
 
 States of a chunk:
 
-    unsent --window opens--> pending --RESULT (allreduce) or ACK (reduce)--> done
-                             |    ^
-                             `----'  timeout: sent again, RESENT; after `direct_after` of
-                                     these also DIRECT, so that no blue switch holds it up
+    unsent --window opens--> in flight --RESULT (allreduce) or ACK (reduce)--> done
+                             |    ^                                            |  ^
+                             `----'  sent again, RESENT, when                  `--'
+                                     the destination asks for it (also when done), REQUEST;
+                                     its answer was lost, or it has waited for too long: see
+                                     `traffic.in_flight`; after `direct_after` of these also
+                                     DIRECT, so that no blue switch holds it up
 
 At most `window` chunks are in flight, see `traffic.window`.
 
@@ -14,7 +17,6 @@ of these; `move` lets chunks from one number on leave under a newer epoch, those
 old one. An endless job ends where it is told to (`finish`), or before chunk numbers wrap.
 """
 
-import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -26,6 +28,7 @@ from p4src.constants import AGG_UDP_PORT, Flag, Kind
 from traffic.endpoint import Op
 from traffic.epochs import Epochs
 from traffic.errors import ConfigError, DecodeError
+from traffic.in_flight import InFlight
 from traffic.message import (
     Datagram,
     Flow,
@@ -36,7 +39,6 @@ from traffic.message import (
 )
 from traffic.payload import Payload, Tensor
 from traffic.stream import Mismatches, Stream, StreamPayload
-from traffic.timeout import RetransmissionTimer
 from traffic.window import Window
 from traffic.worker_config import ChunkFailure, WorkerConfig, WorkerCounters
 
@@ -45,18 +47,9 @@ _DIRECT = Flag.DIRECT.value
 _OVERFLOW = Flag.OVERFLOW.value
 _EPOCHS_TIMED = 8
 """Latest epochs whose first answer is remembered."""
+_REQUEST = Kind.REQUEST.value
+_DUPLICATE = "duplicate"
 _ANSWER = {Op.REDUCE: Kind.ACK.value, Op.ALLREDUCE: Kind.RESULT.value}
-
-
-class _Pending:
-    """A chunk in flight."""
-
-    __slots__ = ("deadline", "first_sent", "tries")
-
-    def __init__(self, now: int, timeout: int) -> None:
-        self.first_sent = now
-        self.deadline = now + timeout
-        self.tries = 1
 
 
 class Worker:
@@ -93,11 +86,7 @@ class Worker:
         self._own = (ip_bytes(config.ip), config.udp_port)
         self._group = (ip_bytes(config.group_ip), AGG_UDP_PORT)
         self._window = Window(config.window, self._payload.chunks, self._payload.reach)
-        self._pending: dict[int, _Pending] = {}
-        self._deadlines: list[tuple[int, int]] = []
-        self._timer = RetransmissionTimer(
-            config.initial_timeout, config.min_timeout, config.max_timeout, config.max_doublings
-        )
+        self._in_flight = InFlight(config)
         self._failure: ChunkFailure | None = None
         self._overflowed: set[int] = set()
         self._first_answers: dict[int, int] = {}
@@ -132,7 +121,7 @@ class Worker:
     @property
     def in_flight(self) -> int:
         """How many chunks are sent and not answered; never more than the window."""
-        return len(self._pending)
+        return len(self._in_flight)
 
     @property
     def done(self) -> bool:
@@ -193,7 +182,7 @@ class Worker:
     @property
     def timeout(self) -> int:
         """What a first transmission waits now before it is repeated, in nanoseconds."""
-        return self._timer.timeout()
+        return self._in_flight.timeout
 
     @property
     def counters(self) -> WorkerCounters:
@@ -209,14 +198,7 @@ class Worker:
     @property
     def next_deadline(self) -> int | None:
         """When the next chunk must be sent again unless it is answered."""
-        deadlines, pending = self._deadlines, self._pending
-        while deadlines:
-            deadline, chunk = deadlines[0]
-            entry = pending.get(chunk)
-            if entry is not None and entry.deadline == deadline:
-                return deadline
-            heapq.heappop(deadlines)
-        return None
+        return self._in_flight.next_deadline
 
     def start(self, now: int) -> list[bytes]:
         """The first window of chunks."""
@@ -267,18 +249,22 @@ class Worker:
         reason = self._objection(datagram)
         if reason is not None:
             self._ignored[reason] += 1
+            if reason == _DUPLICATE:
+                message = datagram.message
+                chunk = message.chunk - self.config.first_chunk
+                self._in_flight.hint(chunk, message.source, self._window.low)
             return []
+        if datagram.message.kind == _REQUEST:
+            return self._requested(datagram.message, now)
         return self._answered(datagram.message, now)
 
     def tick(self, now: int) -> list[bytes]:
         """Send again what has waited too long."""
-        frames: list[bytes] = []
-        while (deadline := self.next_deadline) is not None and deadline <= now:
-            chunk = heapq.heappop(self._deadlines)[1]
-            if self._pending[chunk].tries >= self.config.max_tries:
-                self._give_up(chunk)
-                break
-            frames.append(self._again(chunk, now))
+        frames = self._again(self._in_flight.due(now))
+        if self._in_flight.given_up is not None and self._failure is None:
+            chunk, tries = self._in_flight.given_up
+            config = self.config
+            self._failure = ChunkFailure(config.name, config.job, config.first_chunk + chunk, tries)
         return frames
 
     def enter_epoch(self, epoch: int, now: int) -> list[bytes]:
@@ -287,9 +273,7 @@ class Worker:
         Answers of the old one are no longer accepted; the destination answers again.
         """
         self._epochs.replace(epoch)
-        for entry in self._pending.values():
-            entry.tries = 0
-        return [self._again(chunk, now) for chunk in sorted(self._pending)]
+        return self._again((chunk, False) for chunk in self._in_flight.all_again(now))
 
     def _objection(self, datagram: Datagram) -> str | None:
         """Why a message is no answer to this worker, None if it is one."""
@@ -300,14 +284,16 @@ class Worker:
             return "other-job"
         if message.epoch != self._epochs.of(message.chunk):
             return "other-epoch"
-        if message.kind != _ANSWER[self.config.op]:
+        if message.kind not in (_ANSWER[self.config.op], _REQUEST):
             return "other-kind"
         chunk = message.chunk - self.config.first_chunk
         if not 0 <= chunk < self._window.chunks:
             return "no-such-chunk"
+        if message.kind == _REQUEST:
+            return "given-up" if self._failure is not None else None
         if self._window.is_answered(chunk):
-            return "duplicate"
-        if chunk not in self._pending:
+            return _DUPLICATE
+        if chunk not in self._in_flight:
             return "not-sent"
         if message.weight != self.config.workers:
             return "wrong-weight"
@@ -315,8 +301,7 @@ class Worker:
 
     def _answered(self, message: Message, now: int) -> list[bytes]:
         chunk = message.chunk - self.config.first_chunk
-        entry = self._pending.pop(chunk)
-        self._timer.answered(now - entry.first_sent, unambiguous=entry.tries == 1)
+        self._in_flight.answer(chunk, now)
         if message.flags & _OVERFLOW:
             self._overflowed.add(chunk)
         self._payload.answered(chunk, message.lanes, message.exponent)
@@ -324,39 +309,39 @@ class Worker:
             self._first_answers[message.epoch] = now if self._clock is None else self._clock()
             for old in sorted(self._first_answers)[:-_EPOCHS_TIMED]:
                 del self._first_answers[old]
-        return self._first(self._window.answer(chunk), now)
+        frames = self._first(self._window.answer(chunk), now)
+        low = self._window.low
+        return frames + self._again(self._in_flight.learn(chunk, message.source, low, now))
+
+    def _requested(self, message: Message, now: int) -> list[bytes]:
+        """The destination asks for a chunk.
+
+        That it expects one that has not left yet means that those before it in its slots are
+        complete: their answers were lost.
+        """
+        chunk = message.chunk - self.config.first_chunk
+        if not self._window.has_left(chunk):
+            return self._again(self._in_flight.complete(self._window.before(chunk), now))
+        self._in_flight.requested(chunk, now)
+        return self._again([(chunk, bool(message.flags & _DIRECT))])
 
     def _first(self, chunks: Iterable[int], now: int) -> list[bytes]:
         """Send chunks for the first time."""
         frames = []
         for chunk in chunks:
-            entry = _Pending(now, self._timer.timeout())
-            self._pending[chunk] = entry
-            heapq.heappush(self._deadlines, (entry.deadline, chunk))
+            self._in_flight.send(chunk, now)
             frames.append(self._frame(chunk, 0))
         self._sent += len(frames)
         return frames
 
-    def _again(self, chunk: int, now: int) -> bytes:
-        entry = self._pending[chunk]
-        direct = entry.tries > self.config.direct_after
-        is_slow = entry.tries >= self.config.slow_after
-        wait = self.config.max_timeout if is_slow else self._timer.timeout(entry.tries)
-        entry.deadline = now + wait + self._spread(wait, chunk, entry.tries)
-        # After a change of epoch tries is 0, yet an answer may be one to an earlier transmission.
-        entry.tries = max(entry.tries + 1, 2)
-        heapq.heappush(self._deadlines, (entry.deadline, chunk))
-        self._resent += 1
-        self._direct += direct
-        return self._frame(chunk, _RESENT | _DIRECT if direct else _RESENT)
-
-    def _spread(self, wait: int, chunk: int, tries: int) -> int:
-        """Up to a quarter of a wait, differing by worker, chunk and try but always the same.
-
-        Workers whose messages were lost together in a full queue would else meet there again.
-        """
-        mixed = self.config.source * 0x9E3779B1 + chunk * 0x85EBCA77 + tries * 0xC2B2AE3D
-        return wait * (mixed & 0xFFFFFFFF) >> 34
+    def _again(self, chunks: Iterable[tuple[int, bool]]) -> list[bytes]:
+        """Send chunks again, each with whether it is to pass all blue switches."""
+        frames = []
+        for chunk, direct in chunks:
+            frames.append(self._frame(chunk, _RESENT | _DIRECT if direct else _RESENT))
+            self._direct += direct
+        self._resent += len(frames)
+        return frames
 
     def _frame(self, chunk: int, flags: int) -> bytes:
         config = self.config
@@ -375,16 +360,6 @@ class Worker:
                 exponent,
             )
         )
-
-    def _give_up(self, chunk: int) -> None:
-        self._failure = ChunkFailure(
-            self.config.name,
-            self.config.job,
-            self.config.first_chunk + chunk,
-            self._pending[chunk].tries,
-        )
-        self._pending.clear()
-        self._deadlines.clear()
 
 
 def _payload(config: WorkerConfig, values: NDArray[np.int32] | Stream | Payload) -> Payload:

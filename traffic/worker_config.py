@@ -14,11 +14,15 @@ _MILLISECOND = 1_000_000
 class WorkerConfig:
     """What a worker is told. `workers` is the number in the job; times are in nanoseconds.
 
-    A chunk is sent at most `max_tries` times; the `direct_after`-th retransmission is the last that
-    blue switches may absorb. A timeout is doubled at most `max_doublings` times; once a chunk has
-    been sent `slow_after` times it waits `max_timeout` each time, so that all workers, whatever
-    they have measured, give up at much the same time. A job that goes on with further tensors
-    numbers their chunks on: `first_chunk` is the first of this one.
+    A chunk is given up after `max_tries` timeouts; the repetition after the `direct_after`-th is
+    the last that blue switches may absorb. A timeout is doubled at most `max_doublings` times; a
+    chunk that has seen `slow_after` of them waits `max_timeout` each time, so that all workers,
+    whatever they have measured, give up at much the same time. A job that goes on with further
+    tensors numbers their chunks on: `first_chunk` is the first of this one.
+
+    While others are answered, a chunk is repeated only after `patience`, by default
+    `initial_timeout`; `ask_timeout`, by default `min_timeout`, is the least time between two
+    attempts to get an answer that is known to exist.
     """
 
     name: str
@@ -39,12 +43,16 @@ class WorkerConfig:
     initial_timeout: int = 100 * _MILLISECOND
     min_timeout: int = 1 * _MILLISECOND
     max_timeout: int = 400 * _MILLISECOND
-    max_doublings: int = 3
-    slow_after: int = 16
-    direct_after: int = 3
+    max_doublings: int = 2
+    slow_after: int = 64
+    direct_after: int = 8
+    patience: int = 0
+    ask_timeout: int = 0
     max_tries: int = 200
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "patience", self.patience or self.initial_timeout)
+        object.__setattr__(self, "ask_timeout", self.ask_timeout or self.min_timeout)
         for name, bits in (("job", 16), ("source", 16), ("epoch", 32)):
             value = getattr(self, name)
             if not 0 < value < 1 << bits:

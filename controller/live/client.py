@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from controller.compile import JobPlan
+from controller.compile import JobPlan, destination_bits
 from controller.endpoints import (
     Timing,
     destination_config,
@@ -237,8 +237,10 @@ class NetworkClient:
 
         `root` is that of the job. Told so once more it changes nothing.
         """
-        sources = job_sources(self.rooted(root), plan)
-        self.tell_job(Move(plan.job, plan.epoch, from_chunk, sources), Part.DESTINATION)
+        network = self.rooted(root)
+        sources = job_sources(network, plan)
+        asked = destination_bits(network, plan.blue, plan.members)
+        self.tell_job(Move(plan.job, plan.epoch, from_chunk, sources, asked), Part.DESTINATION)
         self.tell_job(Move(plan.job, plan.epoch, from_chunk))
 
     def change_root(self, job: int, plan: JobPlan, op: Op, stream: Stream, root: str) -> int:

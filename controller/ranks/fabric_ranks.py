@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.compile import JobPlan
-from controller.endpoints import call_destination, members, worker_config
+from controller.endpoints import call_destination, call_worker, members
 from controller.fabric_testbed import FabricTestbed
 from controller.ranks.server import Ended
 from p4src.constants import LANES
@@ -80,7 +80,9 @@ class FabricRanks:
             call_destination(network, plan, call, self._timing, chunks, first)
         )
         workers = tuple(
-            Worker(worker_config(network, plan, host, part.op, self._timing, first), part.payload)
+            Worker(
+                call_worker(network, plan, host, call, part.op, self._timing, first), part.payload
+            )
             for host, part in zip(hosts, parts, strict=True)
         )
         self._running[job] = _Running(number, call, parts, workers, destination)

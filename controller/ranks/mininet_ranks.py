@@ -12,7 +12,7 @@ from time import monotonic_ns
 import numpy as np
 
 from controller.compile import JobPlan
-from controller.endpoints import call_destination, members, worker_config
+from controller.endpoints import call_destination, call_worker, members
 from controller.mininet_testbed import MininetTestbed
 from controller.ranks.server import Ended
 from p4src.constants import LANES
@@ -76,7 +76,7 @@ class MininetRanks:
             rank: (
                 "go",
                 number,
-                worker_config(network, plan, host, part.op, self._timing, first),
+                call_worker(network, plan, host, call, part.op, self._timing, first),
             )
             for rank, (host, part) in enumerate(zip(hosts, parts, strict=True))
         }

@@ -29,6 +29,13 @@ typedef bit<64> tag_t;
 typedef bit<SOURCES> source_set_t;
 /* The lanes of a word side by side, the first in the most significant bits. */
 typedef bit<WORD_BITS> lanes_t;
+/* Kind, flags, source, weight and exponent of an answer. */
+typedef bit<64> answer_head_t;
+#define ANSWER_KIND     63:56
+#define ANSWER_FLAGS    55:48
+#define ANSWER_SOURCE   47:32
+#define ANSWER_WEIGHT   31:16
+#define ANSWER_EXPONENT 15:0
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8>  PROTOCOL_UDP   = 17;
@@ -36,11 +43,16 @@ const bit<16> AGG_UDP_PORT   = 9590;
 const bit<8>  AGG_VERSION    = 2;
 /* 224.0.0.0/4 */
 const bit<4>  IPV4_MULTICAST = 0xE;
+/* The group of job j is 239.66.(j >> 8).(j & 255), and by RFC 1112 01:00:5e:42:.. on Ethernet. */
+const bit<16> GROUP_IPV4     = 0xEF42;
+const bit<32> GROUP_MAC      = 0x01005E42;
+const bit<8>  FIRST_TTL      = 255;
 
 enum bit<8> kind_t {
     CONTRIBUTE = 1,
     RESULT     = 2,
-    ACK        = 3
+    ACK        = 3,
+    REQUEST    = 4
 }
 
 /* A ticket: two IPv4 options of the numbers that RFC 4727 leaves to experiments, copied into every
@@ -152,9 +164,12 @@ enum bit<8> outcome_t {
     BAD_SLOT        = 15, // outside the slots of this build
     NO_PARENT       = 16, // a job without a link upward
     NO_ROUTE        = 17,
-    TTL_EXPIRED     = 18
+    TTL_EXPIRED     = 18,
+    /* Repair. */
+    ANSWERED        = 19, // its chunk is complete: the stored answer went back
+    STALE           = 20  // a request for a chunk whose slot has moved on
 }
-const int OUTCOMES = 19;
+const int OUTCOMES = 21;
 
 /* What a slot made of a contribution. */
 enum bit<3> verdict_t {
@@ -162,7 +177,8 @@ enum bit<3> verdict_t {
     COMPLETED = 1,
     REPEATED  = 2,
     DUPLICATE = 3,
-    LATE      = 4
+    LATE      = 4,
+    ANSWERED  = 5
 }
 
 struct metadata_t {
@@ -185,6 +201,12 @@ struct metadata_t {
     layer_t      layer;
     iteration_t  iteration;
     window_t     window;
+    /* A request: this switch has the whole sum; all that is asked for is past; nobody asked is
+     * behind the egress port.
+     */
+    bool         is_whole;
+    bool         is_stale;
+    bool         is_pruned;
 }
 
 error {

@@ -184,6 +184,7 @@ parser BluetreeParser(packet_in packet,
         transition select(hdr.agg.kind) {
             kind_t.CONTRIBUTE: parse_lanes;
             kind_t.RESULT: parse_lanes;
+            kind_t.REQUEST: parse_lanes;
             kind_t.ACK: parse_ack;
             default: accept;
         }

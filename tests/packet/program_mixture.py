@@ -75,7 +75,7 @@ def _stranger(rng: random.Random) -> tuple[int, bytes]:
 
 
 def _answer(rng: random.Random) -> tuple[int, bytes]:
-    kind = rng.choice((Kind.RESULT, Kind.ACK, rng.choice((0, 4, 255))))
+    kind = rng.choice((Kind.RESULT, Kind.ACK, Kind.REQUEST, rng.choice((0, 5, 255))))
     job = rng.choice((1, 1, 1, 4))
     dst = rng.choice((group_ip(job), group_ip(job), f"{ROUTED_NET}.{rng.randrange(256)}"))
     message = _message(rng, kind, job=job, source=65_535)
@@ -87,7 +87,7 @@ def _message(rng: random.Random, kind: int, **fields: int) -> Message:
     values = [rng.choice(_EDGES) if rng.random() < 0.2 else rng.randint(-99, 99)] * LANES
     values[rng.randrange(LANES)] = rng.choice(_EDGES)
     defaults = {"flags": 0, "job": 1, "source": 1, "epoch": 1, "chunk": 0, "weight": 1}
-    with_lanes = kind in (Kind.CONTRIBUTE, Kind.RESULT)
+    with_lanes = kind in (Kind.CONTRIBUTE, Kind.RESULT, Kind.REQUEST)
     return Message(
         kind=kind, lanes=pack_lanes(values) if with_lanes else b"", **(defaults | fields)
     )

@@ -14,6 +14,8 @@
  *   tag equal, source in, others missing         DUPLICATE
  *   tag newer                                    the slot starts anew, then as "source new"
  *   tag older                                    LATE        left as it came
+ *   whatever the slot holds, the chunk's answer
+ *   has come down through here                   ANSWERED    the answer goes back
  *
  * All of it is one action: bmv2 makes an action atomic and nothing larger.
  */
@@ -37,27 +39,14 @@ const lanes_t LANE_SIGNS    = (lanes_t)(ALL_LANES_ONE * (1 << (LANE_BITS - 1)));
                                       & (addend_##number ^ sum_##number) & LANE_SIGNS;        \
         flags = flags | (overflowed_##number != 0 ? FLAG_OVERFLOW : 0);                       \
         slot_lanes_##number.write(meta.slot, sum_##number);                                   \
-        hdr.lanes.word_##number = late ? hdr.lanes.word_##number : sum_##number;
+        lanes_t answer_##number;                                                              \
+        answer_lanes_##number.read(answer_##number, meta.slot);                               \
+        hdr.lanes.word_##number = late ? hdr.lanes.word_##number : sum_##number;              \
+        hdr.lanes.word_##number = answered ? answer_##number : hdr.lanes.word_##number;
 
 control Aggregation(inout headers_t hdr,
                     inout metadata_t meta,
-                    in standard_metadata_t standard_metadata) {
-    register<tag_t>(SLOTS)        slot_tag;
-    register<source_set_t>(SLOTS) slot_sources;
-    register<weight_t>(SLOTS)     slot_weight;
-    register<exponent_t>(SLOTS)   slot_exponent;
-    register<lanes_t>(SLOTS)      slot_lanes;
-#if WORDS > 1
-    register<lanes_t>(SLOTS)      slot_lanes_1;
-#endif
-#if WORDS > 2
-    register<lanes_t>(SLOTS)      slot_lanes_2;
-#endif
-#if WORDS > 3
-    register<lanes_t>(SLOTS)      slot_lanes_3;
-#endif
-    register<bit<8>>(SLOTS)       slot_flags;
-
+                    inout standard_metadata_t standard_metadata) {
     /* source_bit: this source's bit; all_sources: the bits of all that the switch sums; weight: the
      * workers this source stands for; slots slot_base .. slot_base + slot_mask are the job's. The
      * addition saturates, so that it cannot come round to the slots of another job.
@@ -91,6 +80,9 @@ control Aggregation(inout headers_t hdr,
         exponent_t   exponent;
         lanes_t      lanes;
         bit<8>       flags;
+        tag_t         answered_tag;
+        answer_head_t head;
+        lanes_t       answer;
 
         slot_tag.read(stored_tag, meta.slot);
         slot_sources.read(sources, meta.slot);
@@ -98,15 +90,19 @@ control Aggregation(inout headers_t hdr,
         slot_exponent.read(exponent, meta.slot);
         slot_lanes.read(lanes, meta.slot);
         slot_flags.read(flags, meta.slot);
+        answer_tag.read(answered_tag, meta.slot);
+        answer_head.read(head, meta.slot);
+        answer_lanes.read(answer, meta.slot);
 
+        bool answered = tag == answered_tag;
         bool late = tag < stored_tag;
-        bool newer = tag > stored_tag;
+        bool newer = tag > stored_tag && !answered;
         sources = newer ? 0 : sources;
         weight = newer ? 0 : weight;
         exponent = newer ? 0 : exponent;
         lanes = newer ? 0 : lanes;
         flags = newer ? 0 : flags;
-        bool joins = !late && (sources & meta.source_bit) == 0;
+        bool joins = !late && !answered && (sources & meta.source_bit) == 0;
 
         /* Lane-wise two's complement addition in one word: the sign bits are kept apart, so that no
          * carry crosses into the next lane. A lane overflowed if both addends have the sign that
@@ -142,15 +138,42 @@ control Aggregation(inout headers_t hdr,
         meta.verdict = full ? (joins ? verdict_t.COMPLETED : verdict_t.REPEATED)
                             : (joins ? verdict_t.ABSORBED : verdict_t.DUPLICATE);
         meta.verdict = late ? verdict_t.LATE : meta.verdict;
+        meta.verdict = answered ? verdict_t.ANSWERED : meta.verdict;
 
-        /* What leaves, if anything does: a late message as it came, else the slot. */
+        /* What leaves, if anything does: the answer, or a late message as it came, else the slot. */
         hdr.lanes.word = late ? hdr.lanes.word : sum;
+        hdr.lanes.word = answered ? answer : hdr.lanes.word;
         hdr.agg.weight = late ? hdr.agg.weight : weight;
+        hdr.agg.weight = answered ? head[ANSWER_WEIGHT] : hdr.agg.weight;
         hdr.agg.exponent = late ? hdr.agg.exponent : exponent;
+        hdr.agg.exponent = answered ? head[ANSWER_EXPONENT] : hdr.agg.exponent;
         hdr.agg.source = late ? hdr.agg.source : meta.own_source;
+        hdr.agg.source = answered ? head[ANSWER_SOURCE] : hdr.agg.source;
         hdr.agg.flags = late ? hdr.agg.flags | FLAG_LATE
                              : flags | (joins ? 0 : FLAG_RESENT);
+        hdr.agg.flags = answered ? head[ANSWER_FLAGS] | FLAG_RESENT : hdr.agg.flags;
+        hdr.agg.kind = answered ? head[ANSWER_KIND] : hdr.agg.kind;
         hdr.udp.checksum = 0;
+    }
+
+    /* An answer of this switch, to its job's group, out of the port that asked: all that is behind
+     * the port may need it, and what is blue there stores it.
+     */
+    action turn_down() {
+        hdr.ethernet.dst_mac = GROUP_MAC ++ hdr.agg.job;
+        hdr.ipv4.src_addr = hdr.ipv4.dst_addr;
+        hdr.ipv4.dst_addr = GROUP_IPV4 ++ hdr.agg.job;
+        hdr.ipv4.ttl = FIRST_TTL;
+        hdr.udp.src_port = AGG_UDP_PORT;
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+        meta.outcome = outcome_t.ANSWERED;
+    }
+
+    /* An acknowledgement is shorter than the contribution that asked for it. */
+    action cut_lanes() {
+        hdr.lanes.setInvalid();
+        hdr.ipv4.total_length = hdr.ipv4.total_length - LANES_BYTES;
+        hdr.udp.length = hdr.udp.length - LANES_BYTES;
     }
 
     /* meta.outcome tells the ingress whether anything leaves. */
@@ -173,6 +196,11 @@ control Aggregation(inout headers_t hdr,
                 meta.outcome = outcome_t.REEMITTED;
             } else if (meta.verdict == verdict_t.DUPLICATE) {
                 meta.outcome = outcome_t.DUPLICATE;
+            } else if (meta.verdict == verdict_t.ANSWERED) {
+                turn_down();
+                if (hdr.agg.kind == kind_t.ACK) {
+                    cut_lanes();
+                }
             } else {
                 meta.outcome = outcome_t.FORWARDED_LATE;
             }

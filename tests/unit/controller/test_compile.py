@@ -127,7 +127,8 @@ def test_epochs_of_a_job_stand_side_by_side(
         assert set(program.entries) == {*only_old.entries, *only_new.entries}
         assert set(program.groups) == {*only_old.groups, *only_new.groups}
         epochs = [entry for entry in program.entries if entry not in set(only_old.entries)]
-        assert {entry.table for entry in epochs} <= {"blue_sources"}
+        by_epoch = {"blue_sources", "blue_jobs", "branches"}
+        assert {entry.table for entry in epochs} <= by_epoch
 
 
 def test_plans_of_a_job_differ_in_nothing_but_the_allocation() -> None:

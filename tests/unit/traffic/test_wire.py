@@ -149,7 +149,7 @@ def valid_payload(**changes: int) -> bytes:
     [
         (valid_payload(version=1), Refusal.BAD_VERSION),
         (valid_payload(kind=0), Refusal.UNKNOWN_KIND),
-        (valid_payload(kind=4), Refusal.UNKNOWN_KIND),
+        (valid_payload(kind=5), Refusal.UNKNOWN_KIND),
         (valid_payload(lane_count=LANES - 1), Refusal.BAD_LANE_COUNT),
         (valid_payload(job=0), Refusal.ZERO_ID),
         (valid_payload(source=0), Refusal.ZERO_ID),
