@@ -205,6 +205,9 @@ class RunningMininet:
         words += ["--", "--grpc-server-addr", where.address, "--cpu-port", str(CPU_PORT)]
         if self._queues is not None:
             words += ["--priority-queues", str(self._queues.queues)]
+            if where.name not in self._thrift:
+                words += ["--queue-rate", str(self._queues.rate)]
+                words += ["--queue-depth", str(self._queues.depth)]
         return tuple(words)
 
     def _set_queues(self, switch: str | None = None) -> None:

@@ -1,6 +1,6 @@
 """Egress queues of switches: how many a port has, how fast and how deep they are.
 
-softswitch and bmv2 take the number on their command line. bmv2 takes rate and depth over its
+softswitch takes all of it on its command line. bmv2 takes the number so, rate and depth over its
 Thrift service only, in the binary protocol (thrift-binary-protocol specification), of which two
 calls are spoken here.
 """

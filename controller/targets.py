@@ -30,7 +30,9 @@ def why_not(target: str) -> str | None:
     if target == FABRIC:
         return None
     if os.geteuid() != 0:
-        return f"--target {target}: needs root for network namespaces; use --target fabric"
+        return (
+            f"--target {target}: needs root for network namespaces; --target fabric works without"
+        )
     return mininet_running.why_not(target)
 
 

@@ -240,7 +240,8 @@ def test_a_target_without_root_says_what_is_missing(
     code, line = _refused(capsys, "run", fig1, "-k", "2", "--target", target)
     assert code == 3
     assert line == (
-        f"bluetree: --target {target}: needs root for network namespaces; use --target fabric"
+        f"bluetree: --target {target}: needs root for network namespaces; "
+        "--target fabric works without"
     )
 
 

@@ -6,7 +6,6 @@ import subprocess
 
 import pytest
 
-from controller import targets
 from controller.mininet_testbed import MininetTestbed
 from controller.planning import plan
 from controller.queues import QueueSettings
@@ -65,18 +64,14 @@ def test_a_rate_that_the_kernel_cannot_hold_is_refused(target: str, tree: str) -
     assert "--link-rate: link r -> destination" in done.stderr
 
 
-@pytest.mark.bmv2
-def test_queues_of_bmv2_have_their_rate() -> None:
+def test_queues_have_their_rate(target: str) -> None:
     """The root hands 4 unsummed messages a chunk to a port that lets 200 a second go."""
-    reason = targets.why_not(targets.BMV2)
-    if reason is not None:
-        pytest.skip(reason)
     chunks, packets_per_second = 50, 200
     planned = plan(parse("binary-tree:levels=1", WorkloadOptions(workers="4")), 0, "all-red")
     values = synthetic(4, chunks, seed=1)
     settings = QueueSettings(queues=2, rate=packets_per_second, depth=200)
     network = wire(planned.topology)
-    with MininetTestbed(network, targets.BMV2, Conditions(), settings) as testbed:
+    with MininetTestbed(network, target, Conditions(), settings) as testbed:
         (job,) = testbed.switches.install([planned.blue], window=16)
         (outcome,) = testbed.reduce([job], [values], Op.REDUCE)
     assert outcome.is_right(exact_sums(values))
