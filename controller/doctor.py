@@ -9,9 +9,11 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from controller import targets
 from p4src import artefacts
+from topologies.mininet_net import load_mininet
 
 _PACKAGES = (
     "click",
@@ -67,12 +69,7 @@ def diagnose() -> Diagnosis:
         _program(),
         _tool(artefacts.COMPILER, "make p4 (the committed output works without it)"),
         _tool(BMV2, "target bmv2, packet tests on bmv2"),
-        Finding(
-            "mininet",
-            shutil.which("mnexec") is not None,
-            shutil.which("mnexec") or "on Debian: apt-get install mininet",
-            "targets softswitch and bmv2",
-        ),
+        _mininet(),
         Finding(
             "root",
             os.geteuid() == 0,
@@ -107,6 +104,15 @@ def _package(name: str) -> Finding:
         return Finding(name, True, importlib.metadata.version(name), "everything")
     except importlib.metadata.PackageNotFoundError:
         return Finding(name, False, "not installed: make setup", "everything")
+
+
+def _mininet() -> Finding:
+    needed_for = "targets softswitch and bmv2"
+    try:
+        where = load_mininet().__file__
+    except ImportError:
+        return Finding("mininet", False, "on Debian: apt-get install mininet", needed_for)
+    return Finding("mininet", True, str(Path(where).parent), needed_for)
 
 
 def _program() -> Finding:

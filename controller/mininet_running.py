@@ -33,7 +33,7 @@ from topologies.network import CPU_PORT, Network
 SWITCH_PROGRAMS = {"softswitch": "softswitch", "bmv2": "simple_switch_grpc"}
 _MODULES = {"softswitch": ("softswitch.cli", "softswitch.process")}
 """What a switch that is a Python program consists of."""
-TOOLS = ("mnexec", "ip", "ethtool", "setpriv")
+TOOLS = ("ip", "tc", "ethtool", "setpriv")
 FIRST_PORT = 9559
 """P4Runtime's own port; free ones from here up, below those that the kernel gives to clients."""
 LAST_PORT = 32000
@@ -163,7 +163,7 @@ class RunningMininet:
         addresses: Sequence[SwitchAddress],
         ports: Iterator[int],
     ) -> None:
-        control = folder / "network"
+        control = folder / "mininet"
         log = resources.enter_context((folder / "network.log").open("wb"))
         process = subprocess.Popen(
             [sys.executable, "-m", "topologies.mininet_net", "--control", str(control)],

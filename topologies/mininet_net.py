@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from softswitch.ports.interface import disable_offloads
+from topologies import mnexec
 from topologies.children import Children
 from topologies.marks import free_tag, mark_interface, remove_leftovers
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, StartTimes, SwitchPlan
@@ -287,6 +288,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     # The terminal's Ctrl-C is for the controller; this process ends with the connection.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    mnexec.provide(Path(options.control).with_name("bin"))
     try:
         with Listener(options.control, "AF_UNIX") as listener, listener.accept() as connection:
             serve(connection)

@@ -23,6 +23,7 @@ from controller.planning import Plan
 from controller.ranks.processes import RankCommand, RankProcesses
 from controller.ranks.serving import serve
 from controller.running import RunOptions
+from topologies import mnexec
 from topologies.mininet_net import HOST_INTERFACE
 from topologies.network import Network, ip_text, wire
 from traffic.collectives.link import ADDRESS, RANK, SIZE
@@ -132,7 +133,9 @@ def rank_commands(
         # Ranks take the place of the processes that were started on the workers' hosts.
         testbed.running.hosts.dismiss([host.name for host in network.workers])
         pids = testbed.running.namespaces()
-        enter = {host.name: ("mnexec", "-a", str(pids[host.name])) for host in network.workers}
+        enter = {
+            host.name: (*mnexec.command(), "-a", str(pids[host.name])) for host in network.workers
+        }
     return [
         RankCommand((*enter[host.name], *command), shared | {RANK: str(host.rank)})
         for host in network.workers
