@@ -209,6 +209,7 @@ def connect(
 def tail(log: Path, lines: int = 5) -> str:
     """The last lines of a log, in one."""
     try:
-        return " | ".join(log.read_text(errors="replace").splitlines()[-lines:]) or "it left no word"
+        last = log.read_text(errors="replace").splitlines()[-lines:]
+        return " | ".join(last) or "it left no word"
     except OSError as error:
         return str(error)
