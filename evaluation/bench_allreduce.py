@@ -68,6 +68,11 @@ class Row:
     share: float
     busiest: float | None
 
+    @property
+    def of_ring(self) -> float:
+        """Of an ideal ring's speed."""
+        return 2 * (self.workers - 1) / self.workers / self.over_bytes
+
 
 def rows(lanes: int, program: artefacts.Artefacts, *, full: bool) -> Iterator[Row]:
     """All rows of one build, for every number of workers."""
@@ -160,7 +165,7 @@ def misses(table: Sequence[Row]) -> list[str]:
         (blue.over_bytes <= MOST_OVER_BYTES, f"takes {blue.over_bytes:.2f} x bytes / rate"),
         (
             ring.seconds >= LEAST_RING * blue.seconds,
-            f"{1 / ring.share:.2f} x the ideal ring's time",
+            f"is only {1 / ring.share:.2f} x an ideal ring",
         ),
         (server.seconds >= LEAST_SERVER * blue.seconds, "is not 20 x the parameter server's speed"),
     )
@@ -171,7 +176,8 @@ def show(table: Sequence[Row]) -> None:
     """Print the fabric's table."""
     print(
         f"{'workers':>7} {'MiB':>4} {'lanes':>5}  {'method':37} {'blue':>4} {'seconds':>9} "
-        f"{'x bytes/rate':>12} {'x wire/rate':>11} {'of all-blue':>11} {'busiest link':>12}"
+        f"{'x bytes/rate':>12} {'x wire/rate':>11} {'of all-blue':>11} {'of ideal ring':>13} "
+        f"{'busiest link':>12}"
     )
     for row in table:
         print(
@@ -179,7 +185,7 @@ def show(table: Sequence[Row]) -> None:
             f"{_or_blank(row.blue):>4} {'' if row.measured else '~'}{row.seconds:.4f}".ljust(68)
             + f"{row.over_bytes:12.3f} "
             f"{'' if row.over_wire is None else format(row.over_wire, '.3f'):>11} "
-            f"{row.share:11.1%} "
+            f"{row.share:11.1%} {row.of_ring:13.1%} "
             f"{'' if row.busiest is None else format(row.busiest, '.2f'):>12}"
         )
 

@@ -93,7 +93,7 @@ def launch(
         commands = rank_commands(network, testbed, command, address)
         with serve(testbed, plans, address, patience) as (server, served):
             with RankProcesses(commands, stdout) as ranks:
-                ranks.wait()
+                ranks.wait(lambda: server.blamed)
             calls = server.calls
         outcomes = testbed.switches.outcome_counts()
         return LaunchResult(

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -66,24 +66,30 @@ class RankProcesses:
     ) -> None:
         self._end_all()
 
-    def wait(self) -> None:
-        """Wait until all have ended; RunFailedError names the first that failed."""
-        failed: tuple[int, int] | None = None
+    def wait(self, blamed: Callable[[], Collection[int]] = tuple) -> None:
+        """Wait until all have ended; RunFailedError names the first that failed.
+
+        Those that fail since another is gone may be noticed before it: where some ranks are
+        `blamed` in the end, the first of them is named.
+        """
+        failed: dict[int, int] = {}
         deadline = float("inf")
         with ExitStack() as ends, selectors.DefaultSelector() as selector:
             for rank, process in enumerate(self._processes):
                 end = ends.enter_context(open(os.pidfd_open(process.pid), "rb", buffering=0))
                 selector.register(end, selectors.EVENT_READ, rank)
             while selector.get_map() and time.monotonic() < deadline:
-                left = None if failed is None else max(0.0, deadline - time.monotonic())
+                left = max(0.0, deadline - time.monotonic()) if failed else None
                 for key, _ in selector.select(left):
                     selector.unregister(key.fileobj)
                     code = self._processes[key.data].wait()
-                    if code != 0 and failed is None:
-                        failed = (key.data, code)
-                        deadline = time.monotonic() + GRACE_S
-        if failed is not None:
-            raise RunFailedError(f"rank {failed[0]} {_ending(failed[1])}: see what it said above")
+                    if code != 0:
+                        deadline = min(deadline, time.monotonic() + GRACE_S)
+                        failed[key.data] = code
+        if failed:
+            causes = [rank for rank in failed if rank in blamed()]
+            rank = (causes or list(failed))[0]
+            raise RunFailedError(f"rank {rank} {_ending(failed[rank])}: see what it said above")
 
     def _end_all(self) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 
 from controller.ranks.rendezvous import Rendezvous
 from traffic.collectives.calls import Array, Call
-from traffic.collectives.errors import CollectiveError
+from traffic.collectives.errors import CollectiveError, MissingRankError
 from traffic.collectives.link import Membership, kind_of
 
 _BACKLOG = 1024
@@ -74,6 +74,8 @@ class RankServer:
         self._stop_in, self._stop_out = socket.socketpair()
         self._stopping = False
         self.calls = 0
+        self.blamed: set[int] = set()
+        """Ranks that others missed."""
 
     def __enter__(self) -> Self:
         """Listen."""
@@ -205,6 +207,8 @@ class RankServer:
         if meeting.failure is None or meeting.failure_told:
             return
         meeting.failure_told = True
+        if isinstance(meeting.failure, MissingRankError):
+            self.blamed.update(meeting.failure.ranks)
         for rank in meeting.joined:
             self._send_to(meeting.job, rank, ("failed", None, *kind_of(meeting.failure)))
 
