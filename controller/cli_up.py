@@ -23,7 +23,13 @@ from controller.placement import STRATEGIES
 from controller.service.client import ControllerClient
 from controller.service.errors import NoControllerError
 from controller.service.folder import Folder
-from controller.service.launch import end_controllers, start_controller, wait_until_gone
+from controller.service.launch import (
+    end_controllers,
+    end_page,
+    start_controller,
+    start_page,
+    wait_until_gone,
+)
 from topologies import RATE_LAWS
 
 __all__ = ["down_command", "shell_command", "up_command"]
@@ -68,6 +74,14 @@ _MIB = 1 << 20
     metavar="HOST:PORT",
     help="Serve the controller's API there too; it asks for no password.",
 )
+@click.option("--web", is_flag=True, help="Serve a page of it, and metrics for Prometheus.")
+@click.option(
+    "--web-listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="Where; port 0 takes a free one. Whoever reaches it may reallocate.",
+)
 @click.option("--foreground", is_flag=True, help="Stay, and take all down when interrupted.")
 @folder_option
 @json_option
@@ -84,6 +98,8 @@ def up_command(
     target: str,
     backup: bool,
     listen: str | None,
+    web: bool,
+    web_listen: str,
     foreground: bool,
 ) -> None:
     """Bring up a network and its controller, until `bluetree down`.
@@ -116,6 +132,8 @@ def up_command(
             # It was there, but had just been killed.
             _start_controllers(folder, listen, backup=False)
             _set_defaults(folder, strategy, budget)
+        if web and folder.page() is None:
+            start_page(folder, web_listen)
         document = _describe(folder)
     if as_json:
         print_json(document)
@@ -214,7 +232,7 @@ def _describe(folder: Folder) -> dict[str, Any]:
     with live.NetworkClient(folder.path) as network:
         description = network.describe()
     topology = description.network.topology
-    serving = folder.serving()
+    serving, page = folder.serving(), folder.page()
     return {
         "state": str(folder.path),
         "topology": topology.name,
@@ -223,6 +241,7 @@ def _describe(folder: Folder) -> dict[str, Any]:
         "workers": len(description.network.workers),
         "controller": None if serving is None else serving.pid,
         "standbys": [process.pid for process in folder.standbys()],
+        "page": None if page is None else page.url,
         "network_seconds": description.start_seconds,
         "memory": description.memory,
     }
@@ -236,6 +255,7 @@ def _shown(document: dict[str, Any]) -> str:
         f"{document['workers']} workers{standby}\n"
         f"after {document['network_seconds']:.1f} s, {document['memory'] / _MIB:.0f} MiB; "
         f"controller {document['controller']}; state in {document['state']}"
+        + (f"\npage: {document['page']}" if document["page"] else "")
     )
 
 
@@ -249,6 +269,7 @@ def _stay(folder: Folder) -> None:
 
 
 def _take_down(folder: Folder) -> list[int]:
+    end_page(folder)
     controllers = end_controllers(folder)
     if live_state.is_locked(folder.path):
         owner = live_state.owner(folder.path)
@@ -258,7 +279,7 @@ def _take_down(folder: Folder) -> list[int]:
             wait_until_gone(int(owner))
     if folder.database.exists() or folder.network_log.exists():
         # Only what is the testbed's own: the folder may be anybody's.
-        for name in ("state.db*", "controller.*", "standby-*.json", "network.*"):
+        for name in ("state.db*", "controller.*", "standby-*.json", "web.*", "network.*"):
             for path in folder.path.glob(name):
                 path.unlink(missing_ok=True)
         with suppress(OSError):

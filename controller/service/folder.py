@@ -13,9 +13,6 @@ from pathlib import Path
 
 from controller.service.errors import NoControllerError, NoTestbedError
 
-MAX_SOCKET_PATH = 107
-"""Bytes of a Unix socket's path, by Linux."""
-
 
 def default_folder() -> Path:
     """`$XDG_RUNTIME_DIR/bluetree`, or one of this user in the folder for temporary files."""
@@ -32,6 +29,14 @@ class Process:
     pid: int
     election_id: int
     since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The process that serves the page, and where."""
+
+    pid: int
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +75,10 @@ class Folder:
         """What controllers have to say."""
         return self.path / "controller.log"
 
-    def fits(self) -> bool:
-        """Whether sockets can have names in it."""
-        return len(os.fsencode(self.controller_socket.absolute())) <= MAX_SOCKET_PATH
-
     def serving(self) -> Process | None:
         """The controller that serves, or None."""
-        try:
-            with self.lock.open("rb") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return _process(file.read())
-        except FileNotFoundError:
-            pass
-        return None
+        text = _held(self.lock)
+        return None if text is None else _process(text)
 
     def standbys(self) -> list[Process]:
         """The controllers that wait to take over."""
@@ -101,6 +95,27 @@ class Folder:
                     # Its owner is gone without having removed it.
                     path.unlink(missing_ok=True)
         return found
+
+    @property
+    def web_log(self) -> Path:
+        """What the page's process has to say."""
+        return self.path / "web.log"
+
+    def page(self) -> Page | None:
+        """The page that is served, or None."""
+        text = _held(self.path / "web.lock")
+        return None if not text else Page(*json.loads(text))
+
+    @contextmanager
+    def serve_page(self, host: str, port: int) -> Iterator[None]:
+        """Be shown as the page's process inside."""
+        path = self.path / "web.lock"
+        with path.open("w+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.write(json.dumps([os.getpid(), f"http://{host}:{port}/"]).encode("ascii"))
+            file.flush()
+            yield
+            path.unlink(missing_ok=True)
 
     def require_testbed(self) -> None:
         """Raise NoTestbedError unless something is up in the folder."""
@@ -159,6 +174,19 @@ def waiting(folder: Folder, process: Process) -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)
         lease.close()
+
+
+def _held(path: Path) -> bytes | None:
+    """What a file says whose lock somebody holds; None if nobody does."""
+    try:
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read()
+    except FileNotFoundError:
+        pass
+    return None
 
 
 def _process(text: bytes) -> Process | None:

@@ -10,14 +10,16 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from controller.errors import RunFailedError
-from controller.service.folder import Folder, Process
+from controller.service.folder import Folder, Page, Process
 
 START_S = 120.0
 END_S = 60.0
 _POLL_S = 0.05
 _TAIL_LINES = 5
+_Found = TypeVar("_Found")
 
 
 def start_controller(folder: Folder, listen: str | None) -> Process:
@@ -41,6 +43,15 @@ def start_controller(folder: Folder, listen: str | None) -> Process:
     return wait_for(there, started, "the controller", folder.controller_log)
 
 
+def start_page(folder: Folder, listen: str) -> Page:
+    """Start the page's process, and wait until it serves."""
+    started = spawn(
+        ["-m", "controller.web.server", "--state", str(folder.path), "--listen", listen],
+        folder.web_log,
+    )
+    return wait_for(folder.page, started, "the page", folder.web_log)
+
+
 def spawn(words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     """Start a Python process in a session of its own, so that it outlives this one."""
     with log.open("ab") as output:
@@ -54,11 +65,11 @@ def spawn(words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 def wait_for(
-    there: Callable[[], Process | None],
+    there: Callable[[], _Found | None],
     started: subprocess.Popen[bytes],
     what: str,
     log: Path,
-) -> Process:
+) -> _Found:
     """Wait until a process is there; RunFailedError shows its log where it is not."""
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
@@ -90,6 +101,15 @@ def end_controllers(folder: Folder) -> list[int]:
         if not wait_until_gone(pid):
             _signal(pid, signal.SIGKILL)
     return ended
+
+
+def end_page(folder: Folder) -> None:
+    """End the page's process, if there is one."""
+    page = folder.page()
+    if page is not None:
+        _signal(page.pid, signal.SIGTERM)
+        if not wait_until_gone(page.pid):
+            _signal(page.pid, signal.SIGKILL)
 
 
 def wait_until_gone(pid: int) -> bool:
