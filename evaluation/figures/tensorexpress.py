@@ -107,8 +107,8 @@ def _setting(settings: Settings) -> str:
         f"that elsewhere; batches of {BATCH}, {speed:.0f} TFLOP/s a worker, whose time of "
         f"computation varies by {JITTER_PERCENT} %; {WINDOW} MiB of each tensor unanswered; eight "
         f"queues a port, none ever full. Sizes and rates are divided by {FACTOR:,}. {repeats} "
-        f"repeats of {ITERATIONS - 1} iterations, after one that does not count. All packets go "
-        "through the compiled P4 program."
+        f"{'repeat' if repeats == 1 else 'repeats'} of {ITERATIONS - 1} iterations, after one that "
+        "does not count. All packets go through the compiled P4 program."
     )
 
 
@@ -125,7 +125,7 @@ def _picture(table: Table, settings: Settings) -> Figure:
     sheet.axes("jobs on the link", "blocking time, ms")
     for row, network in zip(sheet.panels, NETWORKS.values(), strict=True):
         for ax, model in zip(row, settings.models, strict=True):
-            sheet.heading(ax, f"{MODELS[model].title}, {network}")
+            sheet.heading(ax, f"{MODELS[model].title}, {network.removeprefix('parameter ')}")
             for i, (scheme, look) in enumerate(LOOKS.items()):
                 line = table.line(scheme, model, network, "blocking", "mean")
                 plot(ax, line, look, (1, 2), 0.03 * (i - 2))

@@ -148,5 +148,5 @@ def _findings(table: Table, settings: Settings) -> Iterator[str]:
             ) + "."  # fmt: skip
     yield (
         "A priority queue of these switches has a rate of its own, so eight of them let more go "
-        "than the one of FIFO: part of the gain, and all of it in the iteration time, is that."
+        "than the one of FIFO, and part of the gain is that. On the fabric a port has one rate."
     )
