@@ -211,7 +211,7 @@ def _say(text: str) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(prog="evaluation.bench_allreduce")
-    parser.add_argument("--full", action="store_true", help="measure every size (half an hour)")
+    parser.add_argument("--full", action="store_true", help="measure every size, extend none")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-mininet", action="store_true")
     options = parser.parse_args(arguments)

@@ -2,8 +2,9 @@
 
     $ bluetree launch fat-tree:k=4 -k 4 -- python examples/train_digits.py
 
-Needs PyTorch: pip install 'bluetree[torch]'. `--through gloo` sends the same gradients by PyTorch's
-own AllReduce instead; both print the loss of every step and the accuracy on held-out images.
+Needs PyTorch: .venv/bin/pip install -c constraints.txt -e '.[torch]'. `--through gloo` sends the
+same gradients by PyTorch's own AllReduce instead; both print the first and last loss, and the
+accuracy on held-out images.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tests.unit.frame.repository import ROOT
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None,
-    reason="torch is not installed: pip install 'bluetree[torch]'",
+    reason="torch is not installed: .venv/bin/pip install -c constraints.txt -e '.[torch]'",
 )
 LOSS_TOLERANCE = 1e-4
 """Of a loss after 30 steps, as docs/collectives.md says."""
