@@ -54,8 +54,8 @@ _TASK_GROUPS = (
 
 # Mininet keeps a shell with a terminal for each switch and each host.
 SWITCH = {
-    "bmv2": Needs(memory=40 * _MIB, tasks=28, terminals=1, files=10),
-    "softswitch": Needs(memory=34 * _MIB, tasks=12, terminals=1, files=10),
+    "bmv2": Needs(memory=56 * _MIB, tasks=28, terminals=1, files=10),
+    "softswitch": Needs(memory=42 * _MIB, tasks=12, terminals=1, files=10),
 }
 HOST = Needs(memory=12 * _MIB, tasks=2, terminals=1, files=10)
 BASE = Needs(memory=300 * _MIB, tasks=60, terminals=0, files=100)
