@@ -152,9 +152,10 @@ def down_command(folder: Folder, as_json: bool) -> None:
     if not folder.path.is_dir():
         folder.require_testbed()
     was_up = live_state.is_locked(folder.path)
-    controllers = _take_down(folder)
-    if not was_up and not controllers:
+    is_left = was_up or folder.database.exists() or folder.serving() is not None
+    if not is_left:
         folder.require_testbed()
+    controllers = _take_down(folder)
     if as_json:
         print_json({"state": str(folder.path), "controllers": controllers, "network": was_up})
     else:
@@ -198,7 +199,9 @@ def shell_command(folder: Folder, switch: str, write: bool) -> None:
 
 
 def _start_network(folder: Folder, topology: str, target: str, options: list[str]) -> None:
-    # What an earlier testbed left, were it killed with everything.
+    # What an earlier testbed left whose network was killed.
+    end_page(folder)
+    end_controllers(folder)
     for path in (folder.database, folder.controller_socket, folder.controller_log):
         for stale in folder.path.glob(f"{path.name}*"):
             stale.unlink(missing_ok=True)

@@ -24,6 +24,7 @@ import grpc
 
 from controller import targets
 from controller.errors import BluetreeError
+from controller.live import state as live_state
 from controller.live.client import NetworkClient
 from controller.live.requests import NetworkDescription
 from controller.p4rt import Fleet, SwitchError, fleet_of
@@ -87,7 +88,7 @@ async def _wait(
         await _stand_by(fleet)
         _LOG.info("stands by with election id %d", me.election_id)
         while not lease.take(me):
-            if ending.is_set() or not folder.network_socket.exists():
+            if ending.is_set() or not live_state.is_locked(folder.path):
                 return False
             await asyncio.sleep(WAIT_S)
     _LOG.warning("takes over")

@@ -188,7 +188,10 @@ class Engine:
             await self._look_after_all()
 
     async def watch(self) -> None:
-        """For ever: notice jobs that have finished, failed or drained."""
+        """For ever: notice jobs that have finished, failed or drained.
+
+        Raises NetworkDownError when the network has ended: there is nothing left to control.
+        """
         while True:
             async with self._lock:
                 await self._look_after_all()
@@ -260,6 +263,8 @@ class Engine:
                 continue
             try:
                 await self._look_after(job)
+            except NetworkDownError:
+                raise
             except (BluetreeError, SwitchError) as error:
                 _LOG.warning("job %d: %s", job.id, error)
 

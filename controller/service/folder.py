@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from controller.live import state as live_state
 from controller.service.errors import NoControllerError, NoTestbedError
 
 
@@ -118,12 +119,18 @@ class Folder:
             path.unlink(missing_ok=True)
 
     def require_testbed(self) -> None:
-        """Raise NoTestbedError unless something is up in the folder."""
-        if not self.network_socket.exists():
+        """Raise NoTestbedError unless a network is up in the folder."""
+        if live_state.is_locked(self.path):
+            return
+        if self.network_socket.exists():
             raise NoTestbedError(
-                f"no testbed is up in {self.path}: start one with `bluetree up TOPOLOGY`, "
-                "or name its folder with --state"
+                f"the network in {self.path} was killed, and its jobs with it: `bluetree down "
+                f"--state {self.path}` tidies up, `bluetree up TOPOLOGY` starts another"
             )
+        raise NoTestbedError(
+            f"no testbed is up in {self.path}: start one with `bluetree up TOPOLOGY`, "
+            "or name its folder with --state"
+        )
 
     def require_controller(self) -> None:
         """Raise NoTestbedError or NoControllerError unless a controller serves, or soon will."""

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from controller.cli_up import SHELL_PYTHON
+from controller.live import state as live_state
+from controller.service.folder import Folder
 from tests.testbeds import Bluetree
 
 DEADLINE_S = 60
@@ -222,6 +224,21 @@ def test_without_a_testbed_the_remedy_is_named(
     assert text in bluetree(words[0], *words[1:], exit_code=2)["stderr"]
 
 
+def test_a_network_that_is_killed_is_named_and_replaced(bluetree: Bluetree, tree: str) -> None:
+    bluetree("up", tree, "--target", "fabric", "--backup")
+    bluetree("start", "-k", "1")
+    os.kill(int(live_state.owner(bluetree.folder)), signal.SIGKILL)
+    _until(lambda: not live_state.is_locked(bluetree.folder))
+    assert "was killed, and its jobs with it" in bluetree("status", exit_code=2)["stderr"]
+    # There is nothing left to control.
+    folder = Folder(bluetree.folder)
+    _until(lambda: folder.serving() is None and not folder.standbys())
+    bluetree("up", tree, "--target", "fabric")
+    assert bluetree("status")["jobs"] == []
+    bluetree("start", "-k", "1")
+    _assert_right(bluetree("stop"))
+
+
 @pytest.mark.parametrize("target", ["softswitch", "bmv2"])
 def test_an_ordinary_user_is_told_what_works(
     bluetree: Bluetree, monkeypatch: pytest.MonkeyPatch, target: str
@@ -230,7 +247,7 @@ def test_an_ordinary_user_is_told_what_works(
     said = bluetree("up", "fat-tree:k=2", "--target", target, exit_code=3)["stderr"]
     assert said.count("\n") == 1
     assert "needs root" in said
-    assert "use --target fabric" in said
+    assert "--target fabric works" in said
 
 
 def test_what_cannot_be_is_refused_in_one_line(bluetree: Bluetree, tree: str) -> None:
