@@ -160,6 +160,7 @@ control Aggregation(inout headers_t hdr,
      * the port may need it, and what is blue there stores it.
      */
     action turn_down() {
+        hdr.ethernet.src_mac = hdr.ethernet.dst_mac;
         hdr.ethernet.dst_mac = GROUP_MAC ++ hdr.agg.job;
         hdr.ipv4.src_addr = hdr.ipv4.dst_addr;
         hdr.ipv4.dst_addr = GROUP_IPV4 ++ hdr.agg.job;

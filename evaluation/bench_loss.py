@@ -1,0 +1,109 @@
+"""Goodput under loss: `make bench-loss` writes docs/loss.csv and docs/figures/loss.png.
+
+The run is `bluetree run random-tree:n=40,seed=S -k 8 --op allreduce --duplicate P --reorder 2P
+--loss P` on the fabric, for several seeds. Goodput is on the network's clock, so the machine's load
+does not matter. Every sum of every run is checked; a wrong one ends the benchmark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from controller import run
+from controller.planning import plan
+from controller.running import RunOptions
+from evaluation.style import save
+from topologies import WorkloadOptions, parse
+
+LOSSES = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2)
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run: goodput in bit/s a worker, retransmissions a worker and chunk."""
+
+    loss: float
+    seed: int
+    workers: int
+    chunks: int
+    goodput: float
+    resent: float
+
+
+def measure(loss: float, seed: int, chunks: int) -> Row:
+    """Run once; raises SystemExit if a sum is wrong."""
+    topology = parse(f"random-tree:n=40,seed={seed}", WorkloadOptions(seed=seed))
+    options = RunOptions(
+        op="allreduce",
+        chunks=chunks,
+        loss=loss,
+        duplicate=loss,
+        reorder=min(1.0, 2 * loss),
+        seed=seed,
+    )
+    result = run.run_synthetic(plan(topology, 8, "smc"), options, Console(quiet=True))
+    if not result.correct:
+        raise SystemExit(f"seed {seed}, loss {loss:g}: a sum is wrong")
+    resent = result.retransmissions / (result.workers * chunks)
+    return Row(loss, seed, result.workers, chunks, result.goodput, resent)
+
+
+def write(rows: Sequence[Row], table: Path, figure: Path) -> None:
+    """The CSV, and goodput over loss, a line a seed."""
+    with table.open("w", newline="", encoding="utf-8") as stream:
+        out = csv.writer(stream, lineterminator="\n")
+        out.writerow(["loss", "seed", "workers", "chunks", "goodput_bit_s", "resent_a_chunk"])
+        for row in rows:
+            numbers = [row.loss, row.seed, row.workers, row.chunks]
+            out.writerow([*numbers, round(row.goodput), f"{row.resent:.4f}"])
+    drawing = Figure(figsize=(5, 3.2))
+    axes = drawing.subplots()
+    for seed in sorted({row.seed for row in rows}):
+        of_seed = [row for row in rows if row.seed == seed]
+        axes.plot(
+            [100 * row.loss for row in of_seed],
+            [row.goodput / 1e6 for row in of_seed],
+            marker="o",
+            label=f"seed {seed}, {of_seed[0].workers} workers",
+        )
+    axes.set_xscale("symlog", linthresh=0.1)
+    axes.set_yscale("log")
+    axes.set_xlabel("loss on every link, each way (%)")
+    axes.set_ylabel("goodput (Mbit/s a worker)")
+    axes.legend()
+    drawing.tight_layout()
+    save(drawing, figure, "png")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure every loss for every seed; see the module's text."""
+    parser = argparse.ArgumentParser(prog="evaluation.bench_loss", description=__doc__)
+    parser.add_argument("--chunks", type=int, default=500)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=DOCS)
+    options = parser.parse_args(arguments)
+    rows = []
+    for seed in range(1, options.seeds + 1):
+        for loss in LOSSES:
+            row = measure(loss, seed, options.chunks)
+            rows.append(row)
+            sys.stderr.write(
+                f"seed {seed}, loss {100 * loss:g} %: {row.goodput / 1e6:.3f} Mbit/s a worker, "
+                f"{row.resent:.2f} repetitions a worker and chunk\n"
+            )
+    (options.out / "figures").mkdir(parents=True, exist_ok=True)
+    write(rows, options.out / "loss.csv", options.out / "figures" / "loss.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
