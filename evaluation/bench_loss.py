@@ -91,6 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=DOCS)
     options = parser.parse_args(arguments)
+    (options.out / "figures").mkdir(parents=True, exist_ok=True)
     rows = []
     for seed in range(1, options.seeds + 1):
         for loss in LOSSES:
@@ -100,8 +101,8 @@ def main(arguments: Sequence[str]) -> int:
                 f"seed {seed}, loss {100 * loss:g} %: {row.goodput / 1e6:.3f} Mbit/s a worker, "
                 f"{row.resent:.2f} repetitions a worker and chunk\n"
             )
-    (options.out / "figures").mkdir(parents=True, exist_ok=True)
-    write(rows, options.out / "loss.csv", options.out / "figures" / "loss.png")
+        # After each seed, so that a run that is broken off leaves what it has.
+        write(rows, options.out / "loss.csv", options.out / "figures" / "loss.png")
     return 0
 
 
