@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import RenderableType
 from rich.live import Live
 
 from controller import render_live
@@ -94,9 +96,7 @@ def status_command(folder: Folder, as_json: bool, watch: bool) -> None:
             return
         if as_json:
             raise BadInputError("--json prints one document: leave out --watch")
-        with Live(console=stdout(), screen=False, auto_refresh=False) as live:
-            for status in client.watch(WATCH_S):
-                live.update(render_live.status_view(status), refresh=True)
+        _watch(lambda: render_live.status_view(client.status()))
 
 
 @click.command("start")
@@ -170,10 +170,7 @@ def counters_command(folder: Folder, as_json: bool, watch: bool) -> None:
             return
         if as_json:
             raise BadInputError("--json prints one document: leave out --watch")
-        with Live(console=stdout(), screen=False, auto_refresh=False) as live:
-            while True:
-                live.update(render_live.counters_view(client.counters()), refresh=True)
-                time.sleep(WATCH_S)
+        _watch(lambda: render_live.counters_view(client.counters()))
 
 
 @click.command("stop")
@@ -191,6 +188,21 @@ def stop_command(folder: Folder, as_json: bool, job: int | None) -> None:
     wrong = [one for one in reply.jobs if not one.correct]
     if wrong:
         raise CheckFailedError(f"job {wrong[0].job}: {wrong[0].detail or 'a sum is wrong'}")
+
+
+def _watch(look: Callable[[], RenderableType]) -> None:
+    """Show it again and again: in place on a terminal, one below the other elsewhere."""
+    console = stdout()
+    with (
+        Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live
+    ):
+        while True:
+            if live is None:
+                with printing():
+                    console.print(look())
+            else:
+                live.update(look(), refresh=True)
+            time.sleep(WATCH_S)
 
 
 def _show_change(change: api.Change, as_json: bool, what: str) -> None:

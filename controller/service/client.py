@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -74,12 +73,6 @@ class ControllerClient:
     def status(self) -> api.Status:
         """All there is."""
         return self._read("GetStatus", api.GetStatusRequest(), api.Status)
-
-    def watch(self, seconds: float) -> Iterator[api.Status]:
-        """The status again and again, through restarts of the controller."""
-        while True:
-            yield self.status()
-            time.sleep(seconds)
 
     def counters(self) -> api.Counters:
         """Every switch's and link's counters."""

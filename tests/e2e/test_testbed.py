@@ -105,6 +105,7 @@ def test_the_life_of_a_testbed(bluetree: Bluetree, tree: str) -> None:
     assert last["epoch"] > moved["epoch"]
     assert last["first_chunk"] > moved["first_chunk"]
 
+    assert _watched(bluetree.folder) >= 2
     counters = bluetree("counters")
     absorbed = {s["name"]: s["outcomes"].get("ABSORBED", 0) for s in counters["switches"]}
     assert min(absorbed.values()) > 0
@@ -119,6 +120,21 @@ def test_the_life_of_a_testbed(bluetree: Bluetree, tree: str) -> None:
     bluetree("down")
     assert not bluetree.folder.exists()
     assert _processes(bluetree.folder) == []
+
+
+def _watched(folder: Path) -> int:
+    """How often `status --watch` shows the jobs until its reader has seen enough."""
+    words = [sys.executable, "-m", "controller.cli", "status", "--watch", "--state", str(folder)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        seen = 0
+        for line in watch.stdout:
+            seen += "switches, 3 up" in line
+            if seen == 2:
+                watch.send_signal(signal.SIGINT)
+                break
+    assert watch.returncode in (0, 130)
+    return seen
 
 
 def test_a_controller_that_is_killed_changes_nothing(bluetree: Bluetree, tree: str) -> None:
