@@ -195,7 +195,10 @@ class TrainingJobs:
     ) -> ParameterServerConfig | DestinationConfig:
         if self.settings.budget is not None:
             chunks = schedule.pool * schedule.iterations
-            return destination_config(self.network, plan, Op.ALLREDUCE, self._timing(), chunks, 0)
+            told = destination_config(self.network, plan, Op.ALLREDUCE, self._timing(), chunks, 0)
+            # Layers come last to first: a newer chunk that is complete says nothing of older ones,
+            # so the workers keep the time, and the destination asks for nothing.
+            return replace(told, requests=None)
         root = self.network.destination
         place = Place(
             mac_text(root.mac),

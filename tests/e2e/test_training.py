@@ -88,6 +88,18 @@ def test_aggregated_and_prioritised_sums_stay_exact_under_loss(
             assert [len(each.steps) for each in result.workers] == [2] * 4
 
 
+def test_without_loss_a_blue_switch_sends_each_chunk_once() -> None:
+    """The layers' messages, last to first, are no reason to ask for any again."""
+    schedule = vgg16(Ordering.READY, iterations=2)
+    settings = TrainingSettings(workers=4, payload_rate=RATE, budget=1, jitter=0.01, seed=5)
+    cluster = Cluster((schedule, schedule), settings)
+    for result in cluster.run():
+        assert result.correct
+        assert result.resent == 0
+    for link in cluster.shared_links:
+        assert link.counters.sent == 2 * 2 * schedule.chunks
+
+
 class Leaving:
     """Watches the shared link towards the servers: what is offered, and what leaves, by layer."""
 
