@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from controller.compile import JobPlan, compile_programs
@@ -13,20 +14,19 @@ from controller.live.client import NetworkClient, launch
 from controller.p4rt import connect_blocking
 from p4src import artefacts
 from tests.emulation.runs import descendants, eventually
+from topologies.marks import ALIAS, identity
 from traffic.endpoint import Op
 from traffic.stream import Stream
 
 
 def _owned_by(pids: set[int]) -> list[str]:
     """Interfaces that bear the mark of one of these processes."""
+    marks = {f"{ALIAS}:{identity(pid)}" for pid in pids}
     found = []
     for alias in Path("/sys/class/net").glob("*/ifalias"):
-        try:
-            owner = alias.read_text().strip().removeprefix("bluetree:")
-        except OSError:  # gone between the listing and the look
-            continue
-        if owner.isdigit() and int(owner) in pids:
-            found.append(alias.parent.name)
+        with suppress(OSError):  # gone between the listing and the look
+            if alias.read_text().strip() in marks:
+                found.append(alias.parent.name)
     return found
 
 
@@ -80,7 +80,8 @@ def _kill_daemon(client: NetworkClient) -> None:
     daemon = client.describe().pids["daemon"]
     processes = descendants(daemon)
     assert len(processes) > 10
-    assert _owned_by(set(processes))
+    interfaces = _owned_by(set(processes))
+    assert interfaces
     os.kill(daemon, signal.SIGKILL)
     _wait(lambda: not any(_is_there(pid) for pid in processes))
-    assert _owned_by(set(processes)) == []
+    assert not any(Path(f"/sys/class/net/{name}").exists() for name in interfaces)
