@@ -1,9 +1,7 @@
 """State of one pipeline instance in native memory: a `softswitch.state.State` to all others."""
 
-from collections.abc import Callable
-
 from softswitch import ir
-from softswitch.native.library import Held, Library, Memory, Packets
+from softswitch.native.library import Held, Library, Memory, Packets, Process
 from softswitch.native.statements import DIGEST, FAILED, NO_QUEUE
 from softswitch.native.tables import NativeCell, NativeCells, Writer, native_table
 from softswitch.queued import Departure, QueuedPacket
@@ -83,11 +81,13 @@ class NativeState(State):
             self.write_session(number, session)
         source = library.source
         self.has_events = bool(source.tells or source.failures or source.templates)
-        self.process: Callable[[int, bytes, int], Packets] = self._process
-        if self.has_events:
-            self.process = self._process_and_tell
 
     # --- packets --------------------------------------------------------------------------------
+
+    @property
+    def process(self) -> Process:
+        """What runs one packet: process(port, data, now_us)."""
+        return self._process_and_tell if self.has_events else self._process
 
     def _process_and_tell(self, port: int, data: bytes, now_us: int) -> Packets:
         out = self._process(port, data, now_us)

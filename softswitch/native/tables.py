@@ -5,6 +5,7 @@ in the same step. Counters and ages of entries exist there only.
 """
 
 import ctypes
+import weakref
 from collections.abc import Iterator, MutableSequence
 from typing import SupportsIndex, overload
 
@@ -116,10 +117,18 @@ class Writer:
     """What writes one table to native memory."""
 
     def __init__(self, memory: Memory, program: ir.Program, table: ir.Table, number: int) -> None:
-        self.memory = memory
+        # not kept alive: tables are in cycles, and would hold the memory until they are collected
+        self._memory = weakref.ref(memory)
         self.number = number
         self.limbs = key_limbs(table)
         self._params = [param_limbs(program.actions[a]) for a in table.actions]
+
+    @property
+    def memory(self) -> Memory:
+        """The switch's memory, which its state keeps."""
+        memory = self._memory()
+        assert memory is not None
+        return memory
 
     def key(self, values: list[int]) -> bytes:
         """Values, one a key, as their limbs."""
