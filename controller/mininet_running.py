@@ -156,6 +156,12 @@ class RunningMininet:
                 what = f"host {log.stem}"
             raise RunFailedError(f"the process of {what} is gone: {tail(log)}")
 
+    def cause(self, error: RunFailedError) -> RunFailedError:
+        """What is behind an error: the end of Mininet's process, which takes all others along."""
+        if self._process.poll() is None:
+            return error
+        return RunFailedError(f"Mininet's process was killed, and all switches and hosts ({error})")
+
     def _start_network(
         self,
         resources: ExitStack,
@@ -172,6 +178,7 @@ class RunningMininet:
             stderr=subprocess.STDOUT,
         )
         resources.callback(_end, process)
+        self._process = process
         connection = connect(control, lambda: process.poll() is not None, folder / "network.log")
         self._mininet = Peer("Mininet", connection, folder / "network.log")
         resources.enter_context(self._mininet.connection)

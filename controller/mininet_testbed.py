@@ -10,6 +10,7 @@ from typing import Self
 
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, window_time, worker_config
+from controller.errors import RunFailedError
 from controller.mininet_running import START_DEADLINE_S, RunningMininet
 from controller.p4rt import connect_blocking
 from controller.peers import Milestone, Watch
@@ -134,7 +135,10 @@ class MininetTestbed:
         each = CHUNK_DEADLINE_S + 2 * window_ns / _SECOND_NS
         patience = REDUCE_DEADLINE_S + total * each
         watch = self._watch(failure, progress)
-        self._running.hosts.wait(workers, destination, jobs, patience, watch)
+        try:
+            self._running.hosts.wait(workers, destination, jobs, patience, watch)
+        except RunFailedError as error:
+            raise self._running.cause(error) from None
         self._busy += time.monotonic_ns() - began
         if progress is not None:
             progress(total)
