@@ -130,8 +130,13 @@ def _call(*words: str) -> subprocess.CompletedProcess[str]:
         raise FaultError(f"`bluetree {' '.join(words)}` has not ended in {BOUND_S:g} s") from None
 
 
-def _check_ending(code: int, shown: str, errors: str, killed: bool = False) -> str:
-    """Raise FaultError unless a command was right, or has said in one line what happened."""
+def _check_ending(
+    code: int, shown: str, errors: str, *, killed: bool = False, failing: Sequence[int] = (4,)
+) -> str:
+    """Raise FaultError unless a command was right, or has said in one line what happened.
+
+    `failing`: the exit codes of a command that has failed for what was killed.
+    """
     if killed and code == -signal.SIGKILL:
         return "killed"
     if code == 0:
@@ -142,7 +147,7 @@ def _check_ending(code: int, shown: str, errors: str, killed: bool = False) -> s
         return "right"
     if "Traceback" in errors:
         raise FaultError(f"a traceback: {errors[-2000:]}")
-    if code != 4 or len(errors.strip().splitlines()) != 1:
+    if code not in failing or len(errors.strip().splitlines()) != 1:
         raise FaultError(f"exit code {code}: {errors.strip()}")
     return errors.strip()
 
@@ -159,7 +164,7 @@ def _run(round_: Round, tree: Path) -> str:
         except subprocess.TimeoutExpired:
             one.kill()
             raise FaultError(f"killed {killed}; the run has not ended in {BOUND_S:g} s") from None
-    said = _check_ending(one.returncode, shown, errors, round_.victim == "command")
+    said = _check_ending(one.returncode, shown, errors, killed=round_.victim == "command")
     return f"killed {killed}: {said}"
 
 
@@ -186,7 +191,9 @@ def _stay_up(round_: Round, tree: Path, state: Path) -> str:
             victim = random.Random(round_.number).choice(sorted(found))
         os.kill(victim, signal.SIGKILL)
         stopped = _call("stop", *where)
-        said = _check_ending(stopped.returncode, stopped.stdout, stopped.stderr)
+        # The job did not end whole (1), or nobody is there to ask (4).
+        codes = (stopped.returncode, stopped.stdout, stopped.stderr)
+        said = _check_ending(*codes, failing=(1, 4))
     down = _call("down", *where)
     if down.returncode not in (0, 2):
         raise FaultError(f"down: exit code {down.returncode}: {down.stderr}")
