@@ -180,6 +180,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
+    # Told to end, it takes its testbed down first.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     chance = random.Random(options.seed)
     killed: Counter[str] = Counter()
     longest: dict[str, float] = {}
