@@ -8,7 +8,8 @@ import logging
 import os
 import sys
 import sysconfig
-from threading import Lock
+import time
+from threading import Lock, Thread
 
 from softswitch import ir
 from softswitch.errors import InvalidArgument
@@ -26,7 +27,10 @@ BACKENDS = ("auto", "python", "native")
 VARIABLE = "SOFTSWITCH_BACKEND"
 """The environment variable that stands in for a back end that is not named."""
 
-_known: dict[str, Library | NotNativeError] = {}
+PATIENCE_S = 5.0
+"""How long a push waits for the compiler: controllers give up on a push after 10 s."""
+
+_known: dict[str, "_Making"] = {}
 _lock = Lock()
 
 
@@ -53,25 +57,52 @@ def why_not() -> str | None:
 def compile_native(program: ir.Program, backend: str) -> Library | None:
     """Native code for a program, None where Python runs it.
 
-    NativeUnavailable if `backend` is ``native`` and there is none. Compiling takes a second or
-    two, once for each program and machine.
+    Compiling takes a second or two, once for each program and machine. ``auto`` waits `PATIENCE_S`
+    for it at most: on a machine that is busier Python runs the program, and the code is there for
+    the next push. NativeUnavailable if `backend` is ``native`` and there is none.
     """
     if backend == "python":
         return None
-    with _lock:
-        found = _known.get(program.digest)
-        if found is None:
-            found = _compile(program)
-            _known[program.digest] = found
-            if isinstance(found, NotNativeError) and backend == "auto":
-                LOG.info("Program %s runs in Python: %s", program.digest[:12], found.what)
+    making = _making_of(program)
+    making.thread.join(None if backend == "native" else making.patience())
+    found = making.found
     if isinstance(found, Library):
         return found
+    reason = f"it is not compiled within {PATIENCE_S:g} s" if found is None else found.what
     if backend == "native":
         raise NativeUnavailable(
-            f"back end 'native' cannot run this program: {found.what}; choose 'auto' or 'python'"
+            f"back end 'native' cannot run this program: {reason}; choose 'auto' or 'python'"
         )
+    if not making.told:
+        making.told = True
+        LOG.info("Program %s runs in Python: %s", program.digest[:12], reason)
     return None
+
+
+class _Making:
+    """A program that is being compiled, or was."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self.found: Library | NotNativeError | None = None
+        self.told = False
+        self._until = time.monotonic() + PATIENCE_S
+        self.thread = Thread(target=self._run, args=(program,), daemon=True)
+        self.thread.start()
+
+    def patience(self) -> float:
+        """Seconds that a push still waits."""
+        return max(self._until - time.monotonic(), 0.0)
+
+    def _run(self, program: ir.Program) -> None:
+        self.found = _compile(program)
+
+
+def _making_of(program: ir.Program) -> _Making:
+    with _lock:
+        making = _known.get(program.digest)
+        if making is None:
+            making = _known[program.digest] = _Making(program)
+        return making
 
 
 def _compile(program: ir.Program) -> Library | NotNativeError:

@@ -158,6 +158,8 @@ def _prune(folder: Path, newest: Path) -> None:
             ages.append((path.lstat().st_mtime, path))
         except OSError:
             continue  # another process removed it
+    for left in folder.glob("making-*"):  # of a process that was killed; the lock is ours
+        shutil.rmtree(left, ignore_errors=True)
     for _, path in sorted(ages)[:-_KEPT]:
         if path != newest:
             path.unlink(missing_ok=True)

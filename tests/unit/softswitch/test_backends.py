@@ -93,8 +93,8 @@ def test_packets_of_every_length_leave_alike() -> None:
 
 @needs_compiler
 def test_auto_takes_native_code_and_python_does_not() -> None:
-    assert Switch.load(SHIPPED, backend="auto").device.native is not None
     assert Switch.load(SHIPPED, backend="native").device.native is not None
+    assert Switch.load(SHIPPED, backend="auto").device.native is not None
     assert Switch.load(SHIPPED, backend="python").device.native is None
 
 
@@ -142,6 +142,18 @@ def test_without_a_compiler_python_runs_all(
     assert "no C compiler is installed" in caplog.text
     with pytest.raises(NativeUnavailable, match="no C compiler is installed"):
         Switch.load(fresh("version", 2), backend="native")
+
+
+@needs_compiler
+def test_a_push_does_not_wait_for_a_slow_compiler(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("softswitch.native.PATIENCE_S", 0.0)
+    with caplog.at_level(logging.INFO, "softswitch"):
+        assert Switch.load(fresh("version", 4), backend="auto").device.native is None
+    assert "runs in Python: it is not compiled within 0 s" in caplog.text
+    assert Switch.load(fresh("version", 4), backend="native").device.native is not None
+    assert Switch.load(fresh("version", 4), backend="auto").device.native is not None
 
 
 # --- the cache ----------------------------------------------------------------------------------
