@@ -7,6 +7,7 @@ here is a P4Runtime client: whoever controls the switches connects to `addresses
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -172,7 +173,10 @@ class RunningMininet:
         control = folder / "mininet"
         log = resources.enter_context((folder / "network.log").open("wb"))
         process = subprocess.Popen(
-            [sys.executable, "-m", "topologies.mininet_net", "--control", str(control)],
+            [
+                *(sys.executable, "-m", "topologies.mininet_net"),
+                *("--control", str(control), "--parent", str(os.getpid())),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -38,6 +38,7 @@ from typing import Any
 from softswitch.ports.interface import disable_offloads
 from topologies import mnexec
 from topologies.children import Children
+from topologies.lifetime import end_with, outlive_parent
 from topologies.marks import free_tag, mark_interface, remove_leftovers
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, StartTimes, SwitchPlan
 from topologies.network import Host, Network, ip_text, mac_text
@@ -285,13 +286,17 @@ def main(arguments: Sequence[str]) -> int:
     """Serve one network; see the module's text."""
     parser = argparse.ArgumentParser(prog="topologies.mininet_net", description=__doc__)
     parser.add_argument("--control", required=True)
+    parser.add_argument("--parent", type=int, required=True)
     options = parser.parse_args(arguments)
     # The terminal's Ctrl-C is for the controller; this process ends with the connection.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     mnexec.provide(Path(options.control).with_name("bin"))
     try:
-        with Listener(options.control, "AF_UNIX") as listener, listener.accept() as connection:
-            serve(connection)
+        with Listener(options.control, "AF_UNIX") as listener:
+            end_with(options.parent)
+            with listener.accept() as connection:
+                outlive_parent()
+                serve(connection)
     finally:
         folder = Path(options.control).parent
         if folder.name.startswith(FOLDER_PREFIX):
