@@ -143,9 +143,7 @@ def start_up(target: str, spec: str, repeats: int) -> Iterator[Figure]:
 
 def reallocation(target: str, count: int) -> Figure:
     """Reallocate a running job again and again; see `evaluation.campaign_reallocate`."""
-    options = argparse.Namespace(
-        topology=FAT_TREE, count=count, window=None, seed=0, network=[], target=[target]
-    )
+    options = campaign_reallocate.parse(["--topology", FAT_TREE, "--count", str(count)])
     outcome = campaign_reallocate.run(target, options)
     if not outcome.passed:
         raise RuntimeError(f"reallocation on {target}: a sum or a link is wrong")

@@ -159,8 +159,8 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, max(0, round(share * len(ordered) + 0.5) - 1))]
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run on every target that is there, or on those named; 1 where a check fails."""
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of a campaign."""
     parser = argparse.ArgumentParser(prog="campaign_reallocate", description=__doc__)
     parser.add_argument("--target", action="append", choices=TARGETS)
     parser.add_argument("--topology", default="fat-tree:k=4")
@@ -170,7 +170,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--workers")
     for fault in FAULTS:
         parser.add_argument(f"--{fault}", type=float, default=0.0)
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run on every target that is there, or on those named; 1 where a check fails."""
+    options = parse(arguments)
     console = Console(width=None if sys.stdout.isatty() else 170)
     outcomes = []
     for target in options.target or TARGETS:
