@@ -16,7 +16,7 @@ RUN ?= fat-tree:k=4 -k 4 --workload digits
 SYSTEM_PACKAGES := mininet iproute2 ethtool
 
 .DEFAULT_GOAL := help
-.PHONY: bench-loss help setup run test lint types p4 proto bench bench-allreduce bench-placement campaign-placement bench-switch shell-env docker docker-run docker-lint system clean campaign-stf campaign-differential campaign-packets campaign-native campaign-sanitized campaign-reallocate fuzz bench-testbed
+.PHONY: bench-loss campaign-kill campaign-testbed help setup run test lint types p4 proto bench bench-allreduce bench-placement campaign-placement bench-switch shell-env docker docker-run docker-lint system clean campaign-stf campaign-differential campaign-packets campaign-native campaign-sanitized campaign-reallocate fuzz bench-testbed
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

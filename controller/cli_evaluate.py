@@ -20,7 +20,7 @@ from rich.progress import (
 )
 
 from controller import targets
-from controller.cli_options import SEED
+from controller.cli_options import SEED, debug_option, json_option
 from controller.errors import BadInputError, EnvironmentLacksError
 from evaluation.corpus import Text, default_text, text_of_file
 from evaluation.errors import EvaluationError, MissingError
@@ -76,7 +76,8 @@ _MOST_LEVELS = 12
     help="Of tensorexpress: where its switches are; one training after the other over Mininet.",
 )
 @click.option("--scheduler", metavar="ADDR", help="Of the Dask cluster, like tcp://host:8786.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@json_option
+@debug_option
 def evaluate_command(
     figure: str,
     out: Path,

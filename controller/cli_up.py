@@ -171,17 +171,27 @@ def down_command(folder: Folder, as_json: bool) -> None:
     "the switch again what it should be.",
 )
 @folder_option
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Open nothing: one JSON document on stdout says where the switch is.",
+)
 @debug_option
-def shell_command(folder: Folder, switch: str, write: bool) -> None:
+def shell_command(folder: Folder, switch: str, write: bool, as_json: bool) -> None:
     """Open p4runtime-shell on a switch; it only reads, unless --write is given."""
     with ControllerClient(folder) as client:
         where = client.switch(switch)
         primary = client.status().controller.election_id
+    election = primary + 1 + os.getpid() % GUEST_IDS if write else 1 + os.getpid() % GUEST_IDS
+    if as_json:
+        place = {"switch": switch, "address": where.address, "device_id": where.device_id}
+        print_json({**place, "election_id": election})
+        return
     if not SHELL_PYTHON.exists():
         raise EnvironmentLacksError(
             "p4runtime-shell is not installed: `make shell-env` makes its environment"
         )
-    election = primary + 1 + os.getpid() % GUEST_IDS if write else 1 + os.getpid() % GUEST_IDS
     command = [
         str(SHELL_PYTHON),
         "-m",

@@ -72,7 +72,6 @@ SWITCHES = {
 
 _FIRST_TCP_PORT = 9700
 _START_S = 30.0
-_LANES_AT = 14 + 20 + 8 + 20
 
 
 class BenchError(Exception):

@@ -216,7 +216,6 @@ _IGNORED = {
     "--max-l1-entries": "multicast groups are not limited",
     "--max-l2-entries": "multicast groups are not limited",
 }
-_IGNORED_FLAGS = ("--log-flush", "--disable-swap")
 _REFUSED = {
     "--packet-in": "packets come over interfaces, files (--use-files) or P4Runtime (--cpu-port), "
     "not over nanomsg",

@@ -55,7 +55,6 @@ _DONT_FRAGMENT = 0x4000
 _FRAGMENT_BITS = 0x3FFF
 _HAS_LANES = frozenset({Kind.CONTRIBUTE.value, Kind.RESULT.value, Kind.REQUEST.value})
 _KINDS = frozenset(kind.value for kind in Kind)
-_PREFIX_BYTES = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES
 # RFC 768: the checksum field of a datagram that carries none.
 _NO_CHECKSUM = b"\x00\x00"
 # A ones' complement sum of 16-bit words is the number they spell, modulo this.

@@ -185,10 +185,11 @@ def test_doctor_says_which_targets_work(capsys: pytest.CaptureFixture[str]) -> N
     assert any(finding["name"] == "P4 program" for finding in document["findings"])
 
 
-@pytest.mark.parametrize("command", ["plan", "run", "doctor"])
+@pytest.mark.parametrize("command", sorted(cli.cli.commands))
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert cli.invoke([command, "--help"]) == 0
-    assert "--json" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert {"--json", "--debug"} <= set(said.split())
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,9 @@ def test_a_standby_takes_over(bluetree: Bluetree, tree: str) -> None:
     bluetree("start", "-k", "1")
     before = bluetree("status")
     assert before["standbys"][0]["election_id"] < before["controller"]["election_id"]
+    place = bluetree("shell", "r")
+    assert place["address"] == before["switches"][0]["address"]
+    assert place["election_id"] < before["standbys"][0]["election_id"]
     os.kill(up["controller"], signal.SIGKILL)
     # The same command line, without a word about it.
     after = bluetree("status")

@@ -115,7 +115,7 @@ def test_the_search_needs_about_log2_of_the_candidates(distinct: int) -> None:
 
         def attempt(bound: Fraction) -> Fraction | None:
             bounds.append(bound)  # noqa: B023 - called in this turn of the loop only
-            return bound if bound >= threshold else None  # noqa: B023
+            return bound if bound >= threshold else None  # noqa: B023 - the same
 
         found = least_feasible(candidates, Fraction(0), worst, attempt)
         feasible = [
