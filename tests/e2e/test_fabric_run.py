@@ -25,9 +25,7 @@ from traffic.endpoint import Op
 FIG1 = topology_of(
     Tree(parent=[-1, 0, 0, 1, 1, 2, 2], rate=[1] * 7, load=[0, 0, 0, 2, 6, 5, 5]), "fig1"
 )
-_SLOW = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+_SLOW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 
 def _run(planned: Plan, **options: object) -> RunResult:

@@ -191,7 +191,6 @@ TestAdversary = Adversary.TestCase
 TestAdversary.settings = settings(
     max_examples=30,
     stateful_step_count=60,
-    deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )

@@ -15,9 +15,7 @@ from topologies.fabric.build import Conditions
 from topologies.network import wire
 from traffic.endpoint import Op
 
-_SLOW = settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+_SLOW = settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 _TREES = trees(max_switches=8, max_load=3).filter(lambda tree: sum(tree.load) > 0)
 
 

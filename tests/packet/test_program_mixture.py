@@ -59,7 +59,7 @@ def test_every_packet_ends_in_one_outcome_and_the_other_job_stands_still(target:
     shortest = SHORTEST_FRAME[target.kind]
     chunks = iter(range(2**32))
 
-    @settings(max_examples=EXAMPLES[target.kind], deadline=None)
+    @settings(max_examples=EXAMPLES[target.kind])
     @given(mixtures(shortest), st.sampled_from([1, 3]))
     def run(frames: list[tuple[int, bytes]], factor: int) -> None:
         chunk = next(chunks)

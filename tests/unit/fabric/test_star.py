@@ -66,7 +66,7 @@ def test_every_sum_is_right_under_loss_duplication_and_reordering(op: Op, seed: 
         assert heard > 6 * 100
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(1, 5),
     st.integers(1, 12),

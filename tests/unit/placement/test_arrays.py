@@ -24,7 +24,7 @@ def as_arrays(tree: Tree) -> TreeArrays:
     return arrays
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(tree=trees(most=30), k=st.integers(0, 31))
 def test_the_compiled_path_gives_the_same_placement(tree: Tree, k: int) -> None:
     assert smc_arrays(as_arrays(tree), k) == smc(tree, k)
@@ -71,7 +71,7 @@ def test_numbers_beyond_64_bits_take_the_python_path_whatever_the_size() -> None
     assert arrays_of_tree(loaded) is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_floors_are_exact_up_to_the_limits(data: st.DataObject) -> None:
     """Also where the product is an integer, or within a rounding error of one."""

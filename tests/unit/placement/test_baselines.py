@@ -44,7 +44,7 @@ def test_level_takes_the_best_whole_level_that_fits(k: int, blue: str, congestio
     assert level(UNEVEN, k).congestion == congestion
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(tree=trees(most=14), k=st.integers(0, 14))
 def test_level_is_the_best_of_all_levels_that_fit(tree: Tree, k: int) -> None:
     depth = tree.depths()

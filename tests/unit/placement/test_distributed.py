@@ -19,7 +19,7 @@ def test_fig1_with_its_messages() -> None:
     assert result.messages == 7 * (2 + 2 * result.attempts)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(tree=trees(most=25), k=st.integers(0, 26), data=st.data())
 def test_the_order_of_arrival_changes_nothing(tree: Tree, k: int, data: st.DataObject) -> None:
     in_order = smc_distributed(tree, k)

@@ -49,7 +49,7 @@ def _cases(draw: st.DrawFn, most: int, workloads: int) -> tuple[Tree, list[list[
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=_cases(most=5, workloads=2), limit=st.sampled_from([0, 1, 2, None]))
 def test_is_the_least_of_all_choices(
     case: tuple[Tree, list[list[int]], list[int]], limit: int | None
@@ -66,7 +66,7 @@ def test_is_the_least_of_all_choices(
     assert joint.congestion == _congestion(tree, workloads, list(joint.blue))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=_cases(most=9, workloads=3), limit=st.sampled_from([1, 2]))
 def test_online_is_never_better(case: tuple[Tree, list[list[int]], list[int]], limit: int) -> None:
     tree, workloads, budgets = case

@@ -22,7 +22,7 @@ def messages_of(tree: Tree, v: int, blue: set[int]) -> list[frozenset[int]]:
     return [frozenset().union(*arriving)] if arriving and v in blue else arriving
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(tree=trees(most=12), data=st.data())
 def test_loads_count_the_messages_of_a_simulated_reduce(tree: Tree, data: st.DataObject) -> None:
     blue = data.draw(st.sets(st.integers(0, tree.n - 1)))

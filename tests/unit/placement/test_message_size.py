@@ -43,7 +43,7 @@ def _sizes(tree: Tree, contents: Contents) -> MessageSizes:
     return message_sizes(tree, contents, operator.or_, len)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data(), loaded=_loaded(most=9))
 def test_units_are_those_of_a_replay(data: st.DataObject, loaded: tuple[Tree, Contents]) -> None:
     tree, contents = loaded
@@ -55,7 +55,7 @@ def test_units_are_those_of_a_replay(data: st.DataObject, loaded: tuple[Tree, Co
     assert sized.congestion == max(u / w for u, w in zip(sized.units, tree.rate, strict=True))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(loaded=_loaded(most=8), k=st.integers(0, 5))
 def test_the_optimum_by_size_is_the_least_of_all_sets(
     loaded: tuple[Tree, Contents], k: int
@@ -74,7 +74,7 @@ def test_the_optimum_by_size_is_the_least_of_all_sets(
     assert sized_loads(tree, sizes, placement.blue).congestion == placement.congestion
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), tree=trees(most=20), k=st.integers(0, 8))
 def test_units_of_one_are_the_papers_model(data: st.DataObject, tree: Tree, k: int) -> None:
     sizes = unit_sizes(tree)

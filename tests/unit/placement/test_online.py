@@ -31,7 +31,7 @@ def _available(tree: Tree, residual: Sequence[int | None]) -> list[bool]:
     return [allowed and left != 0 for allowed, left in zip(tree.available, residual, strict=True)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), tree=trees(most=12))
 def test_any_sequence_keeps_the_books(data: st.DataObject, tree: Tree) -> None:
     capacity = data.draw(st.lists(CAPACITY, min_size=tree.n, max_size=tree.n))
@@ -150,7 +150,7 @@ def _optimal_sets(tree: Tree, placement: Placement) -> list[frozenset[int]]:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data(), tree=trees(most=8), k=st.integers(0, 5))
 def test_spread_is_the_least_of_all_optimal_sets(data: st.DataObject, tree: Tree, k: int) -> None:
     residual = data.draw(st.lists(CAPACITY, min_size=tree.n, max_size=tree.n))
@@ -173,7 +173,7 @@ def test_spread_is_the_least_of_all_optimal_sets(data: st.DataObject, tree: Tree
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(tree=trees(most=7), k=st.integers(0, 5))
 def test_painting_takes_every_switch_that_some_optimal_set_allows(tree: Tree, k: int) -> None:
     switches = [v for v in range(tree.n) if tree.available[v]]
@@ -194,7 +194,7 @@ def test_painting_takes_every_switch_that_some_optimal_set_allows(tree: Tree, k:
     assert placement.congestion == optimum
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data(), tree=trees(most=7), k=st.integers(0, 5))
 def test_beside_other_traffic_the_total_is_the_least_there_is(
     data: st.DataObject, tree: Tree, k: int

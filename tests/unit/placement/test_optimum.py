@@ -27,7 +27,7 @@ from controller.placement import (
 from controller.placement.arrays import arrays_of_tree
 from tests.unit.placement.trees import FIG1, trees
 
-ANY_TREE = settings(max_examples=400, deadline=None)
+ANY_TREE = settings(max_examples=400)
 CAMPAIGN_TREES = int(os.environ.get("CAMPAIGN_TREES", "400"))
 
 
@@ -45,7 +45,7 @@ def test_fig1_spends_no_third_switch_where_two_are_enough() -> None:
     assert len(smc_dp(FIG1, 3).blue) == 2
 
 
-@settings(max_examples=CAMPAIGN_TREES, deadline=None)
+@settings(max_examples=CAMPAIGN_TREES)
 @given(tree=trees(most=10), k=st.integers(0, 10), order=st.integers(0, 2**32))
 def test_campaign(tree: Tree, k: int, order: int) -> None:
     """All exact algorithms against brute force; whatever differs is shrunk to a small tree."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from p4src.constants import LANES, Flag
@@ -327,7 +327,6 @@ class Cloud:
             self.step(now)
 
 
-@settings(deadline=None)
 @given(
     workers=st.integers(1, 4),
     window=st.sampled_from([1, 2, 3, 4, 8]),
