@@ -110,10 +110,7 @@ def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchP
                 children = [c for c in network.topology.overlay.tree.children[v] if heard[c]]
                 entries[name].extend(_membership(network, plan, v, children))
                 groups[name].append(_group(network, plan, v, children))
-            if v in plan.blue:
-                entries[name].extend(_blue_sources(network, plan, v, heard[v]))
-                entries[name].append(_blue_job(network, plan, v, heard[v]))
-            entries[name].extend(_branches(plan, heard[v], bits[v]))
+            entries[name].extend(_of_epoch(network, plan, v, heard[v], bits[v]))
     return tuple(
         SwitchProgram(name, tuple(entries[name]), tuple(groups[name]))
         for name in network.topology.switches
@@ -134,15 +131,15 @@ def merge_programs(*sets: Iterable[SwitchProgram]) -> tuple[SwitchProgram, ...]:
 
 
 def epoch_entries(network: Network, plan: JobPlan) -> Mapping[str, tuple[TableEntry, ...]]:
-    """The entries of a plan's epoch alone, by blue switch: what a reallocation adds, or removes.
+    """The entries of a plan's epoch alone, by switch: what a reallocation adds, or removes.
 
     Raises CompileError where a blue switch would sum more sources than the program has bits for.
     """
     heard = heard_sources(network, plan.blue, plan.members)
-    names = network.topology.overlay.names
+    bits = request_bits(network, plan.blue, heard)
     return {
-        names[v]: tuple(_blue_sources(network, plan, v, heard[v]))
-        for v in sorted(plan.blue)
+        name: tuple(_of_epoch(network, plan, v, heard[v], bits[v]))
+        for v, name in enumerate(network.topology.overlay.names)
         if heard[v]
     }
 
@@ -291,6 +288,20 @@ def _membership(
         "fan_out",
         {"group": plan.job},
     )
+
+
+def _of_epoch(
+    network: Network,
+    plan: JobPlan,
+    v: int,
+    heard: tuple[SourceSet, ...],
+    bits: Mapping[int, int],
+) -> Iterator[TableEntry]:
+    """What depends on the colours, and has the epoch in its key."""
+    if v in plan.blue:
+        yield from _blue_sources(network, plan, v, heard)
+        yield _blue_job(network, plan, v, heard)
+    yield from _branches(plan, heard, bits)
 
 
 def _blue_sources(
