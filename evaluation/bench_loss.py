@@ -1,8 +1,9 @@
 """Goodput under loss: `make bench-loss` writes docs/loss.csv and docs/figures/loss.png.
 
 The run is `bluetree run random-tree:n=40,seed=S -k 8 --op allreduce --duplicate P --reorder 2P
---loss P` on the fabric, for several seeds. Goodput is on the network's clock, so the machine's load
-does not matter. Every sum of every run is checked; a wrong one ends the benchmark.
+--loss P` on the fabric, for several seeds. The committed files are of one:
+`make bench-loss ARGS='--seeds 1 --chunks 400'`. Goodput is on the network's clock, so the machine's
+load does not matter. Every sum of every run is checked; a wrong one ends the benchmark.
 """
 
 from __future__ import annotations
