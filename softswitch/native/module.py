@@ -55,6 +55,7 @@ class ModuleCode:
         head = "\n".join(
             [
                 _runtime("head.c"),
+                _runtime("tables.c"),
                 shapes(self.program),
                 self.frame.constant_lines(),
                 self._types(),
@@ -62,8 +63,9 @@ class ModuleCode:
             ]
         )
         body = f"{head}\n{egress}\n{ingress}\n"
-        key = sha256((body + _runtime("tail.c")).encode()).hexdigest()
-        text = f'#define PIPELINE_KEY "{key}"\n{body}{_runtime("tail.c")}'
+        tail = f"{_runtime('tail.c')}\n{_runtime('border.c')}"
+        key = sha256((body + tail).encode()).hexdigest()
+        text = f'#define PIPELINE_KEY "{key}"\n{body}{tail}'
         return NativeSource(
             key,
             text,

@@ -17,7 +17,7 @@ def check_size(program: ir.Program) -> None:
 
 
 def shapes(program: ir.Program) -> str:
-    """C definitions for head.c and tail.c."""
+    """C definitions for tables.c and tail.c."""
     lines: list[str] = []
     found: list[str] = []
     for i, table in enumerate(program.tables.values()):
