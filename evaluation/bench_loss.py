@@ -19,6 +19,8 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from controller import run
+from controller.errors import BluetreeError
+from controller.p4rt import SwitchError
 from controller.planning import plan
 from controller.running import RunOptions
 from evaluation.style import save
@@ -96,7 +98,10 @@ def main(arguments: Sequence[str]) -> int:
     rows = []
     for seed in range(1, options.seeds + 1):
         for loss in LOSSES:
-            row = measure(loss, seed, options.chunks)
+            try:
+                row = measure(loss, seed, options.chunks)
+            except (BluetreeError, SwitchError) as error:
+                raise SystemExit(f"bench_loss: {error}") from error
             rows.append(row)
             sys.stderr.write(
                 f"seed {seed}, loss {100 * loss:g} %: {row.goodput / 1e6:.3f} Mbit/s a worker, "

@@ -36,6 +36,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
+    """The whole command line, bmv2's options that have no effect here included."""
     found = _Parser(
         prog="softswitch",
         usage="softswitch [options] [program.json] [-- target options]",

@@ -80,9 +80,9 @@ def by_layer(cell: Cell, records: Sequence[Record]) -> Iterator[_Row]:
             yield panel, record.x, record.value
 
 
-def swept(
-    setting: str,
-) -> _Transform:
+def swept(setting: str) -> _Transform:
+    """Means of what was measured, and the first repeat's facts, by one setting of the cells."""
+
     def transform(cell: Cell, records: Sequence[Record]) -> Iterator[_Row]:
         x = cell.number(setting)
         for measure in _MEASURES:
