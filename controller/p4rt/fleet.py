@@ -29,7 +29,8 @@ from controller.program import (
     Update,
 )
 
-DEFAULT_DEADLINE_S = 10.0
+DEFAULT_DEADLINE_S = 30.0
+"""Of one RPC: a push may wait for a C compiler on a busy machine."""
 
 AT_ONCE = 16
 """Switches worked on at a time: a deadline counts from an RPC's start, and switches on one machine
