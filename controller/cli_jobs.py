@@ -144,13 +144,20 @@ def start_command(
 @click.command("reallocate")
 @_choice_options
 @click.option("--job", type=click.IntRange(1), metavar="J", help="Which job. [default: the one]")
+@click.option(
+    "--root",
+    metavar="SWITCH",
+    help="Go on, under another job number, with the destination that `up --root` attached to it.",
+)
 @_common
-def reallocate_command(folder: Folder, as_json: bool, choice: api.Choice, job: int | None) -> None:
-    """Give a running job other blue switches, between two of its chunks."""
-    if not (choice.given or choice.strategy or choice.HasField("k")):
-        raise BadInputError("say what to change: -k N, --strategy S or --blue A,B")
+def reallocate_command(
+    folder: Folder, as_json: bool, choice: api.Choice, job: int | None, root: str | None
+) -> None:
+    """Give a running job other blue switches, or another root, between two of its chunks."""
+    if not (root or choice.given or choice.strategy or choice.HasField("k")):
+        raise BadInputError("say what to change: -k N, --strategy S, --blue A,B or --root SWITCH")
     with ControllerClient(folder) as client:
-        change = client.reallocate(api.ReallocateRequest(job=job, choice=choice))
+        change = client.reallocate(api.ReallocateRequest(job=job, choice=choice, root=root or ""))
         _show_change(change, as_json, "reallocated")
 
 

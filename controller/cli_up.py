@@ -58,6 +58,13 @@ _MIB = 1 << 20
 @click.option("--rates", type=click.Choice(list(RATE_LAWS)), help="As for `bluetree run`.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of all chance.")
 @click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="SWITCH",
+    help="Attach a destination there too, for `bluetree reallocate --root`; may be repeated.",
+)
+@click.option(
     "--target",
     type=click.Choice([targets.AUTO, targets.FABRIC, targets.SOFTSWITCH, targets.BMV2]),
     default=targets.AUTO,
@@ -95,6 +102,7 @@ def up_command(
     workers: str | None,
     rates: str | None,
     seed: int,
+    roots: tuple[str, ...],
     target: str,
     backup: bool,
     listen: str | None,
@@ -109,21 +117,12 @@ def up_command(
     """
     is_new = not live_state.is_locked(folder.path)
     if is_new:
-        if topology is None:
-            raise BadInputError(
-                f"no network is up in {folder.path}: name a topology, such as fat-tree:k=4"
-            )
-        reason = None if target == targets.AUTO else targets.why_not(target)
-        if reason is not None:
-            raise EnvironmentLacksError(reason)
         options = {"--workers": workers, "--rates": rates, "--seed": str(seed)}
         given = [word for name, value in options.items() if value for word in (name, value)]
-        _start_network(folder, topology, target, given)
-    elif topology is not None:
-        raise BadInputError(
-            f"a testbed is up in {folder.path}: `bluetree down` first, or use another --state; "
-            "without a topology `bluetree up` starts a missing controller"
-        )
+        given += [word for root in roots for word in ("--root", root)]
+        _bring_up(folder, topology, target, given)
+    else:
+        _refuse_another(folder, topology, roots)
     with _taken_down_on_failure(folder, is_new):
         _start_controllers(folder, listen, backup)
         try:
@@ -208,6 +207,31 @@ def shell_command(folder: Folder, switch: str, write: bool, as_json: bool) -> No
         raise RunFailedError(f"{switch}: p4runtime-shell ended with exit code {code}")
 
 
+def _bring_up(folder: Folder, topology: str | None, target: str, options: list[str]) -> None:
+    if topology is None:
+        raise BadInputError(
+            f"no network is up in {folder.path}: name a topology, such as fat-tree:k=4"
+        )
+    reason = None if target == targets.AUTO else targets.why_not(target)
+    if reason is not None:
+        raise EnvironmentLacksError(reason)
+    _start_network(folder, topology, target, options)
+
+
+def _refuse_another(folder: Folder, topology: str | None, roots: tuple[str, ...]) -> None:
+    """A network that is up stays as it is."""
+    if topology is not None:
+        raise BadInputError(
+            f"a testbed is up in {folder.path}: `bluetree down` first, or use another --state; "
+            "without a topology `bluetree up` starts a missing controller"
+        )
+    if roots:
+        raise BadInputError(
+            f"--root {roots[0]}: destinations are attached to a network that is brought up, with "
+            "its topology: `bluetree down` first"
+        )
+
+
 def _start_network(folder: Folder, topology: str, target: str, options: list[str]) -> None:
     # What an earlier testbed left whose network was killed.
     end_page(folder)
@@ -252,6 +276,9 @@ def _describe(folder: Folder) -> dict[str, Any]:
         "target": description.target,
         "switches": len(topology.switches),
         "workers": len(description.network.workers),
+        "roots": [
+            host.switch for host in (description.network.destination, *description.network.spares)
+        ],
         "controller": None if serving is None else serving.pid,
         "standbys": [process.pid for process in folder.standbys()],
         "page": None if page is None else page.url,

@@ -54,6 +54,8 @@ def change_view(change: api.Change, what: str) -> RenderableType:
     if change.HasField("first_chunk_after"):
         first = f"first chunk after {change.first_chunk_after * 1e3:.0f} ms"
     full = f"; no capacity left at {', '.join(change.full)}" if change.full else ""
+    if change.HasField("was"):
+        what = f"goes on for job {change.was} with root {escape(change.root)}"
     return Group(
         f"job {change.job} {what}: {change.strategy}, congestion {change.congestion} "
         f"(all jobs: {change.total_congestion}){escape(full)}",

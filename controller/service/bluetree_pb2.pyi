@@ -35,15 +35,17 @@ class StartJobRequest(_message.Message):
     def __init__(self, op: _Optional[str] = ..., chunks: _Optional[int] = ..., seed: _Optional[int] = ..., choice: _Optional[_Union[Choice, _Mapping]] = ..., window: _Optional[int] = ..., workers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReallocateRequest(_message.Message):
-    __slots__ = ("job", "choice")
+    __slots__ = ("job", "choice", "root")
     JOB_FIELD_NUMBER: _ClassVar[int]
     CHOICE_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
     job: int
     choice: Choice
-    def __init__(self, job: _Optional[int] = ..., choice: _Optional[_Union[Choice, _Mapping]] = ...) -> None: ...
+    root: str
+    def __init__(self, job: _Optional[int] = ..., choice: _Optional[_Union[Choice, _Mapping]] = ..., root: _Optional[str] = ...) -> None: ...
 
 class Change(_message.Message):
-    __slots__ = ("job", "epoch", "strategy", "k", "blue", "congestion", "total_congestion", "first_chunk", "inserted", "deleted", "installed_after", "first_chunk_after", "seconds", "full")
+    __slots__ = ("job", "epoch", "strategy", "k", "blue", "congestion", "total_congestion", "first_chunk", "inserted", "deleted", "installed_after", "first_chunk_after", "seconds", "full", "root", "was")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +60,8 @@ class Change(_message.Message):
     FIRST_CHUNK_AFTER_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     FULL_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    WAS_FIELD_NUMBER: _ClassVar[int]
     job: int
     epoch: int
     strategy: str
@@ -72,7 +76,9 @@ class Change(_message.Message):
     first_chunk_after: float
     seconds: float
     full: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., total_congestion: _Optional[str] = ..., first_chunk: _Optional[int] = ..., inserted: _Optional[int] = ..., deleted: _Optional[int] = ..., installed_after: _Optional[float] = ..., first_chunk_after: _Optional[float] = ..., seconds: _Optional[float] = ..., full: _Optional[_Iterable[str]] = ...) -> None: ...
+    root: str
+    was: int
+    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., total_congestion: _Optional[str] = ..., first_chunk: _Optional[int] = ..., inserted: _Optional[int] = ..., deleted: _Optional[int] = ..., installed_after: _Optional[float] = ..., first_chunk_after: _Optional[float] = ..., seconds: _Optional[float] = ..., full: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., was: _Optional[int] = ...) -> None: ...
 
 class StopJobRequest(_message.Message):
     __slots__ = ("job",)
@@ -151,7 +157,7 @@ class SwitchStatus(_message.Message):
     def __init__(self, name: _Optional[str] = ..., device_id: _Optional[int] = ..., address: _Optional[str] = ..., state: _Optional[str] = ..., detail: _Optional[str] = ..., blue_for: _Optional[_Iterable[int]] = ..., capacity: _Optional[int] = ..., in_tree: _Optional[bool] = ..., slots_used: _Optional[int] = ...) -> None: ...
 
 class JobStatus(_message.Message):
-    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "waits_for", "detail", "reallocations", "seed", "links")
+    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "waits_for", "detail", "reallocations", "seed", "links", "root", "goes_on_as")
     JOB_FIELD_NUMBER: _ClassVar[int]
     OP_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -172,6 +178,8 @@ class JobStatus(_message.Message):
     REALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     LINKS_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    GOES_ON_AS_FIELD_NUMBER: _ClassVar[int]
     job: int
     op: str
     phase: str
@@ -192,7 +200,9 @@ class JobStatus(_message.Message):
     reallocations: int
     seed: int
     links: _containers.RepeatedCompositeFieldContainer[LinkTotal]
-    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., waits_for: _Optional[str] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., seed: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkTotal, _Mapping]]] = ...) -> None: ...
+    root: str
+    goes_on_as: int
+    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., waits_for: _Optional[str] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., seed: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkTotal, _Mapping]]] = ..., root: _Optional[str] = ..., goes_on_as: _Optional[int] = ...) -> None: ...
 
 class LinkTotal(_message.Message):
     __slots__ = ("switch", "messages", "expected")
@@ -205,7 +215,7 @@ class LinkTotal(_message.Message):
     def __init__(self, switch: _Optional[str] = ..., messages: _Optional[int] = ..., expected: _Optional[int] = ...) -> None: ...
 
 class LinkStatus(_message.Message):
-    __slots__ = ("switch", "parent", "rate", "blue", "predicted", "measured", "messages", "expected", "retransmitted")
+    __slots__ = ("switch", "parent", "rate", "blue", "predicted", "measured", "messages", "expected", "retransmitted", "root")
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
     RATE_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +225,7 @@ class LinkStatus(_message.Message):
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FIELD_NUMBER: _ClassVar[int]
     RETRANSMITTED_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
     switch: str
     parent: str
     rate: str
@@ -224,7 +235,8 @@ class LinkStatus(_message.Message):
     messages: int
     expected: int
     retransmitted: int
-    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., rate: _Optional[str] = ..., blue: _Optional[bool] = ..., predicted: _Optional[int] = ..., measured: _Optional[float] = ..., messages: _Optional[int] = ..., expected: _Optional[int] = ..., retransmitted: _Optional[int] = ...) -> None: ...
+    root: str
+    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., rate: _Optional[str] = ..., blue: _Optional[bool] = ..., predicted: _Optional[int] = ..., measured: _Optional[float] = ..., messages: _Optional[int] = ..., expected: _Optional[int] = ..., retransmitted: _Optional[int] = ..., root: _Optional[str] = ...) -> None: ...
 
 class GetCountersRequest(_message.Message):
     __slots__ = ()

@@ -13,7 +13,7 @@ from controller.live.state import NetworkDownError
 from controller.service import ledger
 from controller.service.progress import completed, waits_for
 from controller.service.store import Job, Phase, Store
-from controller.service.switchboard import Switchboard
+from controller.service.switchboard import Switchboard, Written
 from topologies.network import Network
 
 _LOG = logging.getLogger(__name__)
@@ -33,20 +33,21 @@ class Closer:
         self._board = board
         self._hosts = hosts
 
-    async def end(self, job: Job, phase: Phase, why: str) -> None:
+    async def end(self, job: Job, phase: Phase, why: str) -> Written:
         """Let what a job has sent be answered, then end it; what it came to becomes its result."""
+        await self._drop_successor(job)
         self._store.set_phase(job.id, Phase.STOPPING)
         try:
             progress = await self._finish(job)
         except NetworkDownError:
             raise
         except RunFailedError as error:
-            await self.abandon(job, str(error))
-            return
+            return await self.abandon(job, str(error))
         if not progress.done and phase is Phase.FINISHED:
             phase, why = Phase.FAILED, f"{why}; not answered: {waits_for(progress)}"
         counts = await self._board.link_counts()
-        done = completed(progress)
+        done = job.begins + completed(progress)
+        names = ledger.rooted(self._network, job).topology.overlay.names
         expected = ledger.expected_messages(self._network, job, done)
         await asyncio.to_thread(self._hosts.detach, job.id)
         self.over(
@@ -58,14 +59,15 @@ class Closer:
             retransmissions=progress.resent,
             links={
                 name: [ledger.total_count(counts, name, job.id).first, expected[v]]
-                for v, name in enumerate(self._network.topology.overlay.names)
+                for v, name in enumerate(names)
                 if name in counts
             },
         )
-        await self._board.remove(ledger.programs(self._network, self._store.jobs()))
+        return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
 
-    async def abandon(self, job: Job, why: str) -> None:
+    async def abandon(self, job: Job, why: str) -> Written:
         """End a job whose hosts are gone."""
+        await self._drop_successor(job)
         try:
             await asyncio.to_thread(self._hosts.detach, job.id)
         except NetworkDownError:
@@ -74,14 +76,15 @@ class Closer:
             # What is left of it on other hosts goes on asking, and nobody answers.
             _LOG.warning("job %d: %s", job.id, error)
         self.over(job.id, Phase.FAILED, why)
-        await self._board.remove(ledger.programs(self._network, self._store.jobs()))
+        return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
 
     async def give_up_if_killed(self, job: Job) -> None:
         """End a job that waits for a host that was killed; it would wait for ever."""
         down = (await asyncio.to_thread(self._hosts.describe)).down
         ranks = range(len(self._network.workers)) if job.members is None else job.members
         hosts = [self._network.workers[rank].name for rank in ranks]
-        killed = sorted(down.intersection([*hosts, self._network.destination.name]))
+        destination = ledger.rooted(self._network, job).destination.name
+        killed = sorted(down.intersection([*hosts, destination]))
         if killed:
             await self.abandon(job, f"host {', '.join(killed)} was killed, and the job needs it")
 
@@ -89,6 +92,12 @@ class Closer:
         """Note that a job is over, and what is to be told about it."""
         self._store.set_phase(number, phase, json.dumps({"detail": why, **result}))
         _LOG.info("job %d: %s %s", number, phase, why)
+
+    async def _drop_successor(self, job: Job) -> None:
+        """Forget as which job one goes on that ends before it has come to that."""
+        if job.phase is Phase.MOVING and job.successor is not None:
+            await asyncio.to_thread(self._hosts.detach, job.successor)
+            self._store.remove(job.successor)
 
     async def _finish(self, job: Job) -> JobProgress:
         """Let the chunks that are under way be answered, and no others."""

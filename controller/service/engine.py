@@ -9,6 +9,8 @@ A reallocation goes through the phases that the database knows, each written the
     draining    until every chunk before C is answered; then the old entries are removed
     running
 
+A change of the root goes through the same phases, see `controller.service.succession`.
+
 Whoever finds a job in a phase, this controller or the next one, goes on from there: before
 `moving` back, from then on forward.
 """
@@ -32,16 +34,15 @@ from controller.service.admission import Choice, Wish
 from controller.service.closing import Closer
 from controller.service.errors import NotNowError, UnknownJobError
 from controller.service.planner import Order, Planner
-from controller.service.progress import Stalls, is_drained, waits_for
+from controller.service.progress import DRAIN_S, Stalls, is_drained, waits_for
 from controller.service.store import Job, Phase, Role, Store
+from controller.service.succession import Succession, why_over
 from controller.service.switchboard import Switchboard, Written
 from topologies.network import Network
 from traffic.endpoint import Op
 from traffic.stream import Stream
 
 _LOG = logging.getLogger(__name__)
-DRAIN_S = 30.0
-"""How long a change waits for the old epoch; the job goes on draining after that."""
 FIRST_CHUNK_S = 10.0
 POLL_S = 0.02
 """Between two questions to the hosts: each costs them time for messages."""
@@ -50,7 +51,11 @@ WATCH_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A change that was carried out. Times are seconds since it was asked for."""
+    """A change that was carried out. Times are seconds since it was asked for.
+
+    `root` is the switch of the job's destination; `was` the number of the job before, where the
+    root has changed.
+    """
 
     job: Job
     congestion: Fraction
@@ -61,6 +66,8 @@ class Changed:
     first_chunk_after: float | None
     seconds: float
     full: tuple[str, ...]
+    root: str
+    was: int | None
 
 
 class Engine:
@@ -75,6 +82,7 @@ class Engine:
         self._hosts = hosts
         self._planner = Planner(network, store)
         self._closer = Closer(network, store, board, hosts)
+        self._succession = Succession(network, store, board, hosts, self._closer)
         self._stalls = Stalls()
         self._lock = asyncio.Lock()
 
@@ -124,14 +132,20 @@ class Engine:
         answered = await self._first_answer(job.id, job.current.epoch)
         return self._changed(job.id, choice, began, installed, answered, written)
 
-    async def reallocate(self, number: int | None, wish: Wish) -> Changed:
-        """Give a running job other blue switches."""
+    async def reallocate(
+        self, number: int | None, wish: Wish | None, root: str | None = None
+    ) -> Changed:
+        """Give a running job other blue switches, or another root and, with a wish, both."""
         began = time.monotonic_ns()
         async with self._lock:
             job = self._running(number)
+            if root is not None and root != (job.root or self.network.destination.switch):
+                return await self._change_root(job, root, wish, began)
+            if wish is None:
+                raise BadInputError(f"--root {root}: the destination of job {job.id} is there now")
             choice = self._planner.choose(job, wish)
             allocation = replace(
-                self._planner.allocation(choice, job.current),
+                self._planner.allocation(choice, ledger.rooted(self.network, job), job.current),
                 baseline=tuple(json.loads(self._store.fact(_quiet(job.id)) or "{}").items()),
             )
             self._store.propose(job.id, allocation)
@@ -148,14 +162,39 @@ class Engine:
         total = Written(written.inserted + removed.inserted, removed.deleted, removed.missed)
         return self._changed(job.id, choice, began, installed, answered, total)
 
+    async def _change_root(self, job: Job, root: str, wish: Wish | None, began: int) -> Changed:
+        """Let a running job go on as another one; the lock is held."""
+        successor, choice = self._planner.succeed(job, root, wish)
+        self._store.set_fact(_quiet(successor.id), "{}")
+        self._store.follow(job.id, successor)
+        try:
+            written = await self.board.change(self.programs())
+        except BaseException:
+            self._store.withdraw(job.id)
+            raise
+        installed = time.monotonic_ns()
+        self._store.set_phase(job.id, Phase.MOVING)
+        await self._succession.move(self._job(job.id))
+        answered = await self._first_answer(successor.id, successor.current.epoch)
+        removed = await self._succession.drain(job.id)
+        total = Written(written.inserted + removed.inserted, removed.deleted, removed.missed)
+        changed = self._changed(successor.id, choice, began, installed, answered, total)
+        return replace(changed, was=job.id)
+
     async def stop(self, number: int | None) -> tuple[Job, ...]:
         """End a job, or all, and take it out of the switches; a job that is over is forgotten."""
         async with self._lock:
             chosen = self._store.jobs() if number is None else (self._job(number),)
             ended = []
-            for job in chosen:
+            # One that was about to go on as another takes that along, and so comes first.
+            for one in sorted(chosen, key=lambda job: job.phase is Phase.STARTING):
+                job = self._store.job(one.id)
+                if job is None:
+                    continue
+                if number is not None and job.phase is Phase.STARTING:
+                    raise NotNowError(f"job {number}: is starting; try again, or look at status")
                 if not job.phase.is_over:
-                    await self._closer.end(job, Phase.FINISHED, "stopped")
+                    await self._closer.end(job, Phase.FINISHED, why_over(job))
                 ended.append(self._job(job.id))
                 self._store.remove(job.id)
         return tuple(ended)
@@ -166,8 +205,13 @@ class Engine:
         Called before the switches are adopted, so that `programs` says what they should hold.
         """
         attached = {one.job for one in await asyncio.to_thread(self._hosts.jobs)}
+        awaited = {
+            job.successor
+            for job in self._store.jobs()
+            if job.phase is Phase.MOVING and job.id in attached
+        }
         for job in self._store.jobs():
-            if job.phase.is_over:
+            if job.phase.is_over or job.id in awaited:
                 continue
             if job.phase is Phase.INSTALLING:
                 _LOG.warning("job %d: takes back a reallocation that was not installed", job.id)
@@ -217,7 +261,7 @@ class Engine:
         if first is None:
             first = await asyncio.to_thread(self._hosts.hold, job.id)
         plan = ledger.plan_of(self.network, job, new)
-        await asyncio.to_thread(self._hosts.move, plan, first)
+        await asyncio.to_thread(self._hosts.move, plan, first, job.root)
         self._store.turn(job.id, first)
 
     async def _moved_at(self, number: int, epoch: int) -> int | None:
@@ -279,14 +323,17 @@ class Engine:
         if progress.failure:
             await self._closer.end(job, Phase.FAILED, f"{progress.failure}; {waits_for(progress)}")
         elif job.phase is Phase.STOPPING:
-            await self._closer.end(job, Phase.FINISHED, "stopped")
+            await self._closer.end(job, Phase.FINISHED, why_over(job))
         elif job.phase is Phase.MOVING:
             _LOG.warning("job %d: finishes a reallocation", job.id)
-            await self._move(job)
-        elif job.phase is Phase.DRAINING and is_drained(progress, job.current.epoch):
-            await self._settle(job)
+            await (self._move(job) if job.successor is None else self._succession.move(job))
+        elif job.phase is Phase.DRAINING and job.successor is None:
+            if is_drained(progress, job.current.epoch):
+                await self._settle(job)
         elif progress.done:
-            await self._closer.end(job, Phase.FINISHED, "")
+            await self._closer.end(
+                job, Phase.FINISHED, "" if job.successor is None else why_over(job)
+            )
         elif self._stalls.has_stalled(job.id, progress):
             await self._closer.give_up_if_killed(job)
 
@@ -300,7 +347,8 @@ class Engine:
         written: Written,
     ) -> Changed:
         job = self._job(number)
-        names = self.network.topology.overlay.names
+        view = ledger.rooted(self.network, job)
+        names = view.topology.overlay.names
         return Changed(
             job=job,
             congestion=choice.congestion,
@@ -311,6 +359,8 @@ class Engine:
             first_chunk_after=None if answered is None else (answered - began) / 1e9,
             seconds=(time.monotonic_ns() - began) / 1e9,
             full=tuple(names[v] for v in choice.full),
+            root=view.destination.switch,
+            was=None,
         )
 
     def _job(self, number: int) -> Job:

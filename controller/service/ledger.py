@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from controller.compile import JobPlan, compile_programs
+from controller.compile import JobPlan, compile_programs, merge_programs
 from controller.measurement import LinkCount
 from controller.placement import Tree, loads
 from controller.program import SwitchProgram
 from controller.service.admission import job_tree
 from controller.service.store import Allocation, Job, Role
 from topologies.network import Network
+from topologies.rerooting import reroot
 
 Part: TypeAlias = tuple[int, int]
 """A job, and a phase of it: the low bit of the epoch. Epochs of a job alternate in it, so that two
 which follow each other are counted apart."""
 Counts: TypeAlias = Mapping[str, Mapping[Part, LinkCount]]
 """Messages to its parent, by switch and part."""
+Link: TypeAlias = tuple[str, str | None]
+"""A switch, and its parent in some tree; None is the destination."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class LinkLine:
     """One link, over all running jobs.
 
     Attributes:
+        root: of the tree that it is a link of.
         predicted, measured: messages a chunk under the newest allocation of each job.
         messages, resent: since the jobs began.
         expected: what `messages` should be for the chunks that are complete.
@@ -34,6 +38,7 @@ class LinkLine:
 
     switch: str
     parent: str | None
+    root: str
     rate: Fraction
     blue: bool
     predicted: int
@@ -43,9 +48,22 @@ class LinkLine:
     resent: int
 
 
+def rooted(network: Network, job: Job) -> Network:
+    """The network as a job has it: its tree leads to the job's own root."""
+    return network if job.root is None else reroot(network, job.root)
+
+
+def switches_in_use(network: Network, jobs: Sequence[Job]) -> frozenset[str]:
+    """The switches of the network's own tree, and of those of jobs that are not over."""
+    roots = {job.root: job for job in jobs if job.root is not None and not job.phase.is_over}
+    views = [network, *(rooted(network, job) for job in roots.values())]
+    return frozenset(name for view in views for name in view.topology.overlay.names)
+
+
 def plan_of(network: Network, job: Job, allocation: Allocation) -> JobPlan:
-    """An allocation as the compiler takes it."""
-    index = {name: v for v, name in enumerate(network.topology.overlay.names)}
+    """An allocation as the compiler takes it; tree indices are those of `rooted`."""
+    names = rooted(network, job).topology.overlay.names
+    index = {name: v for v, name in enumerate(names)}
     return JobPlan(
         job=job.id,
         epoch=allocation.epoch,
@@ -58,14 +76,27 @@ def plan_of(network: Network, job: Job, allocation: Allocation) -> JobPlan:
 
 def programs(network: Network, jobs: Sequence[Job]) -> tuple[SwitchProgram, ...]:
     """What every switch must hold for the jobs that there are."""
-    return compile_programs(
-        network,
-        [plan_of(network, job, allocation) for job in jobs for allocation in job.installed],
+    by_root: dict[str | None, list[Job]] = {None: []}
+    for job in jobs:
+        if job.installed:
+            by_root.setdefault(job.root, []).append(job)
+    return merge_programs(
+        *(
+            compile_programs(
+                rooted(network, these[0]) if these else network,
+                [
+                    plan_of(network, job, allocation)
+                    for job in these
+                    for allocation in job.installed
+                ],
+            )
+            for these in by_root.values()
+        )
     )
 
 
 def messages_of(network: Network, job: Job, allocation: Allocation) -> tuple[int, ...]:
-    """Messages a chunk on every link, by tree index."""
+    """Messages a chunk on every link, by index of the job's tree."""
     return loads(_tree(network, job), plan_of(network, job, allocation).blue).messages
 
 
@@ -75,19 +106,29 @@ def congestion_of(network: Network, job: Job, allocation: Allocation) -> Fractio
 
 
 def total_congestion(network: Network, jobs: Sequence[Job]) -> Fraction:
-    """psi of all jobs that are not over, under their newest allocations."""
-    overlay = network.topology.overlay
-    total = [0] * overlay.tree.n
+    """psi of all jobs that are not over, under their newest allocations.
+
+    Jobs with different roots share the links that both use in the same direction.
+    """
+    total: dict[Link, Fraction] = {}
     for job in jobs:
-        if not job.phase.is_over:
-            for v, count in enumerate(messages_of(network, job, job.current)):
-                total[v] += count
-    return max(m / w for m, w in zip(total, overlay.tree.rate, strict=True))
+        if job.phase.is_over:
+            continue
+        view = rooted(network, job)
+        messages = messages_of(network, job, job.current)
+        for link, rate, count in zip(
+            _links_of(view), view.topology.overlay.tree.rate, messages, strict=True
+        ):
+            total[link] = total.get(link, Fraction(0)) + count / rate
+    return max(total.values(), default=Fraction(0))
 
 
 def expected_messages(network: Network, job: Job, completed: float) -> list[float]:
-    """Messages that every link should have carried once `completed` chunks are complete."""
-    total = [0.0] * network.topology.overlay.tree.n
+    """Messages that every link should have carried, by index of the job's tree.
+
+    Every chunk from the job's first one up to number `completed` is complete.
+    """
+    total = [0.0] * rooted(network, job).topology.overlay.tree.n
     known = [one for one in job.allocations if one.role is not Role.NEW] or [job.current]
     for i, allocation in enumerate(known):
         end = known[i + 1].first_chunk if i + 1 < len(known) else completed
@@ -115,38 +156,73 @@ def quiet_counts(counts: Counts, job: Job) -> dict[str, int]:
 def links(
     network: Network, jobs: Sequence[Job], counts: Counts, completed: Mapping[int, float]
 ) -> tuple[LinkLine, ...]:
-    """Every link of the tree, over the jobs that are not over."""
-    overlay = network.topology.overlay
+    """Every link of the trees of all jobs that are not over; without one, of the network's own.
+
+    `completed` has the number below which chunks are complete, by job. A link that several trees
+    have in the same direction is one line, under the root of the first.
+    """
     running = [job for job in jobs if not job.phase.is_over]
-    predicted = [0] * overlay.tree.n
-    expected = [0.0] * overlay.tree.n
+    views = {job.root: rooted(network, job) for job in running} or {None: network}
+    users: dict[Link, list[_Use]] = {}
     for job in running:
-        for v, count in enumerate(messages_of(network, job, job.current)):
-            predicted[v] += count
-        for v, total in enumerate(expected_messages(network, job, completed.get(job.id, 0))):
-            expected[v] += total
-    lines = []
-    for v, name in enumerate(overlay.names):
-        carried = sum((total_count(counts, name, job.id) for job in running), LinkCount())
-        parent = overlay.tree.parent[v]
-        lines.append(
-            LinkLine(
-                switch=name,
-                parent=overlay.names[parent] if parent >= 0 else None,
-                rate=overlay.tree.rate[v],
-                blue=any(name in job.current.blue for job in running),
-                predicted=predicted[v],
-                measured=sum(
-                    _per_chunk(job.current, counts.get(name, {}).get(_part(job)), name, done)
-                    for job in running
-                    if (done := completed.get(job.id)) is not None
-                ),
-                messages=carried.first,
-                expected=expected[v],
-                resent=carried.resent,
-            )
-        )
-    return tuple(lines)
+        predicted = messages_of(network, job, job.current)
+        expected = expected_messages(network, job, completed.get(job.id, 0))
+        for v, link in enumerate(_links_of(views[job.root])):
+            users.setdefault(link, []).append(_Use(job, predicted[v], expected[v]))
+    lines: dict[Link, LinkLine] = {}
+    for view in views.values():
+        rates = view.topology.overlay.tree.rate
+        for link, rate in zip(_links_of(view), rates, strict=True):
+            if link not in lines:
+                root = view.destination.switch
+                lines[link] = _line(link, root, rate, users.get(link, []), counts, completed)
+    return tuple(lines.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What a job puts on a link: messages a chunk, and in all so far."""
+
+    job: Job
+    predicted: int
+    expected: float
+
+
+def _line(
+    link: Link,
+    root: str,
+    rate: Fraction,
+    uses: Sequence[_Use],
+    counts: Counts,
+    completed: Mapping[int, float],
+) -> LinkLine:
+    name, parent = link
+    carried = sum((total_count(counts, name, use.job.id) for use in uses), LinkCount())
+    return LinkLine(
+        switch=name,
+        parent=parent,
+        root=root,
+        rate=rate,
+        blue=any(name in use.job.current.blue for use in uses),
+        predicted=sum(use.predicted for use in uses),
+        measured=sum(
+            _per_chunk(use.job.current, counts.get(name, {}).get(_part(use.job)), name, done)
+            for use in uses
+            if (done := completed.get(use.job.id)) is not None
+        ),
+        messages=carried.first,
+        expected=sum(use.expected for use in uses),
+        resent=carried.resent,
+    )
+
+
+def _links_of(network: Network) -> tuple[Link, ...]:
+    """The links of a tree, by tree index."""
+    names, parent = network.topology.overlay.names, network.topology.overlay.tree.parent
+    return tuple(
+        (name, names[above] if above >= 0 else None)
+        for name, above in zip(names, parent, strict=True)
+    )
 
 
 def _part(job: Job) -> Part:
@@ -154,7 +230,8 @@ def _part(job: Job) -> Part:
 
 
 def _tree(network: Network, job: Job) -> Tree:
-    return job_tree(network.topology, job.members, network)
+    view = rooted(network, job)
+    return job_tree(view.topology, job.members, view)
 
 
 def _per_chunk(

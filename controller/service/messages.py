@@ -46,6 +46,8 @@ def change_message(changed: Changed) -> api.Change:
         first_chunk_after=changed.first_chunk_after,
         seconds=changed.seconds,
         full=changed.full,
+        root=changed.root,
+        was=changed.was,
     )
 
 
@@ -76,9 +78,11 @@ def job_message(network: Network, job: Job, progress: JobProgress | None) -> api
             api.LinkTotal(switch=name, messages=messages, expected=round(expected))
             for name, (messages, expected) in result.get("links", {}).items()
         ],
+        root=job.root or network.destination.switch,
+        goes_on_as=job.successor,
     )
     if progress is not None:
-        message.completed = completed(progress)
+        message.completed = job.begins + completed(progress)
         message.correct = not progress.mismatches
         message.retransmissions = progress.resent
         message.waits_for = waits_for(progress)
@@ -98,6 +102,7 @@ def link_message(line: LinkLine) -> api.LinkStatus:
         messages=line.messages,
         expected=round(line.expected),
         retransmitted=line.resent,
+        root=line.root,
     )
 
 
@@ -106,8 +111,9 @@ def switch_message(
     jobs: Sequence[Job],
     where: SwitchAddress,
     troubles: Mapping[str, SwitchError],
+    in_use: frozenset[str],
 ) -> api.SwitchStatus:
-    """A switch as it is."""
+    """A switch as it is; `in_use` are those in some tree."""
     trouble = troubles.get(where.name)
     state = "up"
     if trouble is not None:
@@ -123,7 +129,7 @@ def switch_message(
         detail="" if trouble is None else str(trouble),
         blue_for=[job.id for job in serves],
         capacity=overlay.capacity[overlay.index(where.name)] if in_tree else None,
-        in_tree=in_tree,
+        in_tree=where.name in in_use,
         slots_used=sum(job.window for job in serves),
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.errors import BadInputError
-from controller.service import admission
+from controller.service import admission, ledger
 from controller.service.admission import Choice, Wish
 from controller.service.store import Allocation, Job, Phase, Role, Store
-from topologies.network import Network
+from topologies.network import Network, NetworkError
+from topologies.rerooting import reroot
 from traffic.endpoint import Op
 
 
@@ -36,7 +37,36 @@ class Planner:
         """Other blue switches for a job; the budget that is not said stays as it is."""
         if wish.blue is None and wish.budget is None:
             wish = Wish(wish.strategy, job.current.budget, None)
-        return self._choose(job.id, job.members, wish)
+        return self._choose(job.id, job.members, wish, ledger.rooted(self.network, job))
+
+    def succeed(self, job: Job, root: str, wish: Wish | None) -> tuple[Job, Choice]:
+        """As which job one goes on with another root, not stored yet; without a wish as before.
+
+        Switches that were named stay blue. Raises BadInputError for a root that cannot be one, and
+        what `admit` raises.
+        """
+        try:
+            view = reroot(self.network, root)
+        except NetworkError as error:
+            raise BadInputError(f"--root {error}: `bluetree up TOPOLOGY --root SWITCH`") from error
+        if wish is None:
+            now = job.current
+            named = now.blue if now.strategy == admission.GIVEN else None
+            wish = Wish(now.strategy, now.budget, named)
+        elif wish.blue is None and wish.budget is None:
+            wish = Wish(wish.strategy, job.current.budget)
+        # What it has now is given back before long, so it does not count against it.
+        choice = self._choose(job.id, job.members, wish, view)
+        successor = replace(
+            job,
+            id=admission.free_job(other.id for other in self._store.jobs()),
+            slot_base=self._free_slots(job.window),
+            phase=Phase.STARTING,
+            allocations=(self.allocation(choice, view),),
+            root=None if root == self.network.destination.switch else root,
+            successor=None,
+        )
+        return successor, choice
 
     def admit(self, order: Order) -> tuple[Job, Choice]:
         """A new job that fits, not stored yet; raises AdmissionError, BadInputError."""
@@ -45,13 +75,8 @@ class Planner:
         if order.op not in {op.value for op in Op}:
             raise BadInputError(f"--op {order.op}: choose {' or '.join(op.value for op in Op)}")
         number = admission.free_job(job.id for job in jobs)
-        taken = {
-            job.id: range(job.slot_base, job.slot_base + job.window)
-            for job in jobs
-            if not job.phase.is_over
-        }
-        base = admission.free_slots(taken, order.window)
-        choice = self._choose(number, members, order.wish)
+        base = self._free_slots(order.window)
+        choice = self._choose(number, members, order.wish, self.network)
         return (
             Job(
                 id=number,
@@ -62,10 +87,18 @@ class Planner:
                 slot_base=base,
                 window=order.window,
                 phase=Phase.STARTING,
-                allocations=(self.allocation(choice),),
+                allocations=(self.allocation(choice, self.network),),
             ),
             choice,
         )
+
+    def _free_slots(self, window: int) -> int:
+        taken = {
+            job.id: range(job.slot_base, job.slot_base + job.window)
+            for job in self._store.jobs()
+            if not job.phase.is_over
+        }
+        return admission.free_slots(taken, window)
 
     def _members(self, names: Iterable[str]) -> tuple[int, ...] | None:
         if not self.network.workers:
@@ -78,25 +111,31 @@ class Planner:
             chosen.add(rank[name])
         return tuple(sorted(chosen)) or None
 
-    def _choose(self, number: int, members: tuple[int, ...] | None, wish: Wish) -> Choice:
-        topology = self.network.topology
+    def _choose(
+        self, number: int, members: tuple[int, ...] | None, wish: Wish, view: Network
+    ) -> Choice:
+        topology = view.topology
+        # Trees to other roots may have switches that this one has not.
+        index = {name: v for v, name in enumerate(topology.overlay.names)}
         others = {
             job.id: frozenset(
-                topology.overlay.index(name) for one in job.installed for name in one.blue
+                index[name] for one in job.installed for name in one.blue if name in index
             )
             for job in self._store.jobs()
             if job.id != number and not job.phase.is_over
         }
-        tree = admission.job_tree(topology, members, self.network)
+        tree = admission.job_tree(topology, members, view)
         return admission.choose(topology, tree, others, wish)
 
-    def allocation(self, choice: Choice, after: Allocation | None = None) -> Allocation:
-        """A choice as a new allocation, with an epoch of its own.
+    def allocation(
+        self, choice: Choice, view: Network, after: Allocation | None = None
+    ) -> Allocation:
+        """A choice on a network as the job has it as a new allocation, with an epoch of its own.
 
         It differs in its low bit from that of the allocation `after` which it comes: the switches
         count the two apart.
         """
-        names = self.network.topology.overlay.names
+        names = view.topology.overlay.names
         epoch = self._store.next_number("epoch")
         if after is not None and epoch % 2 == after.epoch % 2:
             epoch = self._store.next_number("epoch")

@@ -6,6 +6,8 @@ import time
 
 from controller.live.client import JobProgress
 
+DRAIN_S = 30.0
+"""How long a change waits for the old epoch; the job goes on draining after that."""
 STALL_S = 5.0
 """Without a further chunk for so long, it is asked what a job waits for."""
 

@@ -118,8 +118,10 @@ class Servicer:
         """See the proto."""
         job = request.job if request.HasField("job") else None
         # What is not said stays as it is, rather than becoming the default.
-        wish = messages.wish_of(request.choice, Wish())
-        change = self._engine.reallocate(job, wish)
+        choice = request.choice
+        is_said = choice.given or choice.strategy or choice.HasField("k")
+        wish = messages.wish_of(choice, Wish()) if is_said or not request.root else None
+        change = self._engine.reallocate(job, wish, request.root or None)
         return messages.change_message(await _answered(change, context))
 
     async def stop_job(self, request: api.StopJobRequest, context: Context) -> api.StopJobReply:
@@ -147,20 +149,23 @@ class Servicer:
                 f"{request.name}: no such switch; there are {len(names)}: {shown}",
             )
         engine = self._engine
-        return messages.switch_message(engine.network, engine.jobs(), where, engine.board.troubles)
+        network, jobs = engine.network, engine.jobs()
+        in_use = ledger.switches_in_use(network, jobs)
+        return messages.switch_message(network, jobs, where, engine.board.troubles, in_use)
 
     async def _status(self) -> api.Status:
         engine = self._engine
         network = engine.network
         progress, lines = await self._measure()
         jobs = engine.jobs()
+        in_use = ledger.switches_in_use(network, jobs)
         return api.Status(
             topology=network.topology.name,
             target=self._target,
             controller=_process(self._me),
             standbys=[_process(one) for one in self._folder.standbys()],
             switches=[
-                messages.switch_message(network, jobs, where, engine.board.troubles)
+                messages.switch_message(network, jobs, where, engine.board.troubles, in_use)
                 for where in self._addresses.values()
             ],
             jobs=[messages.job_message(network, job, progress.get(job.id)) for job in jobs],
@@ -181,9 +186,9 @@ class Servicer:
         counts = await engine.board.link_counts()
         after = await self._progress(jobs)
         done = {
-            job: (completed(progress) + completed(after[job])) / 2
-            for job, progress in before.items()
-            if job in after
+            job.id: job.begins + (completed(before[job.id]) + completed(after[job.id])) / 2
+            for job in jobs
+            if job.id in before and job.id in after
         }
         return after, ledger.links(engine.network, jobs, counts, done)
 

@@ -29,7 +29,9 @@ CREATE TABLE IF NOT EXISTS jobs (
     slot_base INTEGER NOT NULL,
     window INTEGER NOT NULL,
     phase TEXT NOT NULL,
-    result TEXT NOT NULL DEFAULT '{}'
+    result TEXT NOT NULL DEFAULT '{}',
+    root TEXT,
+    successor INTEGER
 ) STRICT;
 CREATE TABLE IF NOT EXISTS allocations (
     epoch INTEGER PRIMARY KEY,
@@ -49,6 +51,7 @@ class Phase(enum.StrEnum):
     """Where a job is in its life.
 
     A job that is being reallocated goes running -> installing -> moving -> draining -> running.
+    One whose root changes ends after draining, and its successor runs when it drains.
     """
 
     STARTING = "starting"
@@ -111,6 +114,8 @@ class Job:
         members: ranks of its workers; None is all.
         allocations: by rising epoch.
         result: what is to be told about a job that is over.
+        root: the switch of its destination; None is the network's own root.
+        successor: the job as which it goes on with another root.
     """
 
     id: int
@@ -123,10 +128,17 @@ class Job:
     phase: Phase
     allocations: tuple[Allocation, ...] = ()
     result: str = "{}"
+    root: str | None = None
+    successor: int | None = None
 
     def allocation(self, role: Role) -> Allocation | None:
         """The allocation in a role, or None."""
         return next((one for one in self.allocations if one.role is role), None)
+
+    @property
+    def begins(self) -> int:
+        """Its first chunk: that from which on it goes on with another root, else 0."""
+        return self.allocations[0].first_chunk
 
     @property
     def current(self) -> Allocation:
@@ -216,8 +228,8 @@ class Store:
                 )
             )
         rows = self._database.execute(
-            "SELECT id, op, chunks, seed, members, slot_base, window, phase, result FROM jobs "
-            "ORDER BY id"
+            "SELECT id, op, chunks, seed, members, slot_base, window, phase, result, root, "
+            "successor FROM jobs ORDER BY id"
         )
         return tuple(
             Job(
@@ -226,13 +238,15 @@ class Store:
                 chunks=chunks,
                 seed=int(seed),
                 members=None if members is None else tuple(json.loads(members)),
-                slot_base=slot_base,
+                slot_base=base,
                 window=window,
                 phase=Phase(phase),
                 allocations=tuple(allocations.get(number, ())),
                 result=result,
+                root=root,
+                successor=after,
             )
-            for number, op, chunks, seed, members, slot_base, window, phase, result in rows
+            for number, op, chunks, seed, members, base, window, phase, result, root, after in rows
         )
 
     def job(self, number: int) -> Job | None:
@@ -241,24 +255,8 @@ class Store:
 
     def add(self, job: Job) -> None:
         """A new job with its allocations."""
-        members = None if job.members is None else json.dumps(job.members)
         with self.transaction():
-            self._database.execute(
-                "INSERT INTO jobs (id, op, chunks, seed, members, slot_base, window, phase) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    job.id,
-                    job.op,
-                    job.chunks,
-                    str(job.seed),
-                    members,
-                    job.slot_base,
-                    job.window,
-                    job.phase,
-                ),
-            )
-            for allocation in job.allocations:
-                self._allocate(job.id, allocation)
+            self._add(job)
 
     def remove(self, number: int) -> None:
         """Forget a job and its allocations."""
@@ -277,8 +275,12 @@ class Store:
             self.set_phase(number, Phase.INSTALLING)
 
     def withdraw(self, number: int) -> None:
-        """The new allocation could not be installed: running as before."""
+        """The new allocation, or the successor, could not be installed: running as before."""
         with self.transaction():
+            self._database.execute(
+                "DELETE FROM jobs WHERE id = (SELECT successor FROM jobs WHERE id = ?)", (number,)
+            )
+            self._database.execute("UPDATE jobs SET successor = NULL WHERE id = ?", (number,))
             self._database.execute(
                 "DELETE FROM allocations WHERE job = ? AND role = ?", (number, Role.NEW)
             )
@@ -310,11 +312,55 @@ class Store:
     def begin(self, number: int) -> None:
         """A job that was starting runs."""
         with self.transaction():
+            self._begin(number)
+
+    def follow(self, number: int, successor: Job) -> None:
+        """A running job shall go on as another, which is new and starts: installing."""
+        with self.transaction():
+            self._add(successor)
             self._database.execute(
-                "UPDATE allocations SET role = ? WHERE job = ? AND role = ?",
-                (Role.CURRENT, number, Role.NEW),
+                "UPDATE jobs SET successor = ? WHERE id = ?", (successor.id, number)
             )
-            self.set_phase(number, Phase.RUNNING)
+            self.set_phase(number, Phase.INSTALLING)
+
+    def begin_at(self, number: int, first_chunk: int) -> None:
+        """The first chunk of a job that starts."""
+        self._database.execute(
+            "UPDATE allocations SET first_chunk = ? WHERE job = ?", (first_chunk, number)
+        )
+
+    def hand_over(self, number: int, successor: int) -> None:
+        """The successor sends all further chunks, and runs: draining."""
+        with self.transaction():
+            self._begin(successor)
+            self.set_phase(number, Phase.DRAINING)
+
+    def _begin(self, number: int) -> None:
+        self._database.execute(
+            "UPDATE allocations SET role = ? WHERE job = ? AND role = ?",
+            (Role.CURRENT, number, Role.NEW),
+        )
+        self.set_phase(number, Phase.RUNNING)
+
+    def _add(self, job: Job) -> None:
+        members = None if job.members is None else json.dumps(job.members)
+        self._database.execute(
+            "INSERT INTO jobs (id, op, chunks, seed, members, slot_base, window, phase, root) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                job.id,
+                job.op,
+                job.chunks,
+                str(job.seed),
+                members,
+                job.slot_base,
+                job.window,
+                job.phase,
+                job.root,
+            ),
+        )
+        for allocation in job.allocations:
+            self._allocate(job.id, allocation)
 
     def _allocate(self, number: int, one: Allocation) -> None:
         self._database.execute(

@@ -18,10 +18,12 @@ from controller.service import ledger
 from controller.service.admission import Wish
 from controller.service.engine import Engine
 from controller.service.errors import ChangeRefusedError, NotNowError
-from controller.service.planner import Order
+from controller.service.planner import Order, Planner
 from controller.service.store import Allocation, Job, Phase, Role, Store
 from controller.service.switchboard import Switchboard
 from p4src import artefacts
+from traffic.endpoint import Op as TrafficOp
+from traffic.stream import Stream
 
 DEADLINE_S = 60
 TREE = {
@@ -51,7 +53,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetworkClient]
     folder = tmp_path_factory.mktemp("n")
     tree = folder / "tree.json"
     tree.write_text(json.dumps(TREE))
-    client = launch(folder, str(tree), target="fabric")
+    client = launch(folder, str(tree), ["--root", "a"], target="fabric")
     yield client
     client.down()
 
@@ -156,6 +158,139 @@ def test_the_next_controller_finishes_or_takes_back(
             assert messages == expected, name
 
     _run(scenario)
+
+
+async def _to_follow(first: Controller, job: Job, new: Job) -> None:
+    first.store.follow(job.id, new)
+
+
+async def _beside(first: Controller, job: Job, new: Job) -> None:
+    await _to_follow(first, job, new)
+    await first.board.change(first.engine.programs())
+
+
+async def _beside_in_part(first: Controller, job: Job, new: Job) -> None:
+    before = first.engine.programs()
+    await _to_follow(first, job, new)
+    await first.board.change([first.engine.programs()[0], *before[1:]])
+
+
+async def _about_to_turn(first: Controller, job: Job, new: Job) -> None:
+    await _beside(first, job, new)
+    first.store.set_phase(job.id, Phase.MOVING)
+
+
+async def _held_to_turn(first: Controller, job: Job, new: Job) -> None:
+    await _about_to_turn(first, job, new)
+    first.store.begin_at(new.id, first.network.hold(job.id))
+
+
+async def _attached(first: Controller, job: Job, new: Job) -> None:
+    await _held_to_turn(first, job, new)
+    first.network.attach(
+        ledger.plan_of(first.network.network, new, new.current),
+        TrafficOp(new.op),
+        Stream(new.seed, len(first.network.network.workers)),
+        first_chunk=_begin(first, new),
+        root=new.root,
+    )
+
+
+async def _ended(first: Controller, job: Job, new: Job) -> None:
+    await _attached(first, job, new)
+    first.network.finish(job.id, _begin(first, new))
+
+
+async def _turned(first: Controller, job: Job, new: Job) -> None:
+    await _ended(first, job, new)
+    first.network.start(new.id)
+
+
+async def _handed_over(first: Controller, job: Job, new: Job) -> None:
+    await _turned(first, job, new)
+    first.store.hand_over(job.id, new.id)
+
+
+def _begin(first: Controller, new: Job) -> int:
+    found = first.store.job(new.id)
+    assert found is not None
+    return found.begins
+
+
+@pytest.mark.parametrize(
+    ("crash", "goes_on"),
+    [
+        (_to_follow, False),
+        (_beside_in_part, False),
+        (_beside, False),
+        (_about_to_turn, True),
+        (_held_to_turn, True),
+        (_attached, True),
+        (_ended, True),
+        (_turned, True),
+        (_handed_over, True),
+    ],
+)
+def test_the_next_controller_finishes_a_change_of_the_root_or_takes_it_back(
+    network: NetworkClient,
+    crash: Callable[[Controller, Job, Job], Awaitable[None]],
+    goes_on: bool,
+) -> None:
+    async def scenario() -> None:
+        async with _controller(network, 2) as first:
+            await first.engine.start(ORDER)
+            (job,) = first.engine.jobs()
+            planner = Planner(network.network, first.store)
+            new, _ = planner.succeed(job, "a", Wish(blue=("a", "r")))
+            await crash(first, job, new)
+        async with _controller(network, 3) as second:
+            watch = asyncio.create_task(second.engine.watch())
+            last = 2 if goes_on else 1
+            await _until(lambda: _phases(second)[last] is Phase.RUNNING)
+            await _until(lambda: not goes_on or _phases(second)[1] is Phase.FINISHED)
+            assert set(_phases(second)) == ({1, 2} if goes_on else {1})
+            assert [one.job for one in await asyncio.to_thread(network.jobs)] == [last]
+            # It goes on, under the root that it has, and may have the other one again.
+            change = await second.engine.reallocate(last, Wish(blue=("b",)))
+            assert change.root == ("a" if goes_on else "r")
+            back = await second.engine.reallocate(last, None, "r" if goes_on else "a")
+            assert (back.was, back.job.current.blue) == (last, ("b",))
+            ended = await second.engine.stop(None)
+            watch.cancel()
+        for one in ended:
+            result = json.loads(one.result)
+            assert result["correct"] is True
+            assert result["completed"] > one.begins
+            for name, (messages, expected) in result["links"].items():
+                assert messages == expected, (one.id, name)
+
+    _run(scenario)
+
+
+def test_a_switch_that_refuses_leaves_the_root_where_it_was(network: NetworkClient) -> None:
+    async def scenario() -> None:
+        async with _controller(network, 2) as first:
+            await first.engine.start(ORDER)
+            (job,) = first.engine.jobs()
+            before = first.engine.programs()
+            # Somebody has written the very entry that the job's next number needs at switch b.
+            clash = TableEntry.of(
+                "upstream", {"job": 2, "phase": 0, "resent": 0}, "to_parent", {"port": 1, "mac": 1}
+            )
+            await first.board._fleet.write("b", [Update(Op.INSERT, clash)])
+            with pytest.raises(ChangeRefusedError, match=r"b: refused .* as it was before"):
+                await first.engine.reallocate(None, None, "a")
+            assert first.engine.jobs() == (job,)
+            assert first.engine.programs() == before
+            assert (await first.engine.reallocate(None, None, "a")).root == "a"
+            ended = await first.engine.stop(None)
+        assert [json.loads(one.result)["correct"] for one in ended] == [True, True]
+
+    _run(scenario)
+
+
+def _phases(controller: Controller) -> dict[int, Phase]:
+    return {job.id: job.phase for job in controller.engine.jobs()}
 
 
 def test_a_start_that_did_not_end_is_taken_back(network: NetworkClient) -> None:

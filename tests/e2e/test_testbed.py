@@ -16,6 +16,7 @@ import pytest
 
 from controller.cli_up import SHELL_PYTHON
 from controller.live import state as live_state
+from controller.live.client import NetworkClient
 from controller.service.folder import Folder
 from tests.testbeds import Bluetree
 
@@ -170,6 +171,77 @@ def test_jobs_share_the_switches_and_capacity_is_kept(bluetree: Bluetree, tree: 
     assert [job["job"] for job in stopped["jobs"]] == [1, 2, 3]
     assert stopped["jobs"][2]["completed"] == 50
     _assert_right(stopped)
+
+
+def test_a_job_goes_on_with_another_root(bluetree: Bluetree, tree: str) -> None:
+    up = bluetree("up", tree, "--target", "fabric", "--root", "a", "--root", "b")
+    assert up["roots"] == ["r", "a", "b"]
+    bluetree("start", "-k", "1", "--op", "allreduce")
+    turned = bluetree("reallocate", "--root", "a", "--blue", "r")
+    assert (turned["was"], turned["job"], turned["root"]) == (1, 2, "a")
+    assert turned["first_chunk"] > 0
+    assert turned["deleted"] > 0
+    status = bluetree("status")
+    assert {link["switch"]: link["parent"] for link in status["links"]} == {
+        "a": "",
+        "r": "a",
+        "b": "r",
+    }
+    # At r its own worker and the three of b are summed; a passes that on, and its own two.
+    assert {link["switch"]: link["predicted"] for link in status["links"]} == {
+        "a": 3,
+        "r": 1,
+        "b": 3,
+    }
+    assert status["predicted_congestion"] == "3"
+    assert [job["phase"] for job in status["jobs"]] == ["finished", "running"]
+    assert (status["jobs"][0]["goes_on_as"], status["jobs"][1]["root"]) == (2, "a")
+    assert "goes on as job 2" in bluetree.text("status")
+    _until(lambda: bluetree("status")["links"][0]["measured"] > 2)
+
+    # Beside it a job with the network's own root: their trees share the link of b.
+    bluetree("start", "--blue", "b")
+    shared = {link["switch"] + link["parent"]: link for link in bluetree("status")["links"]}
+    assert {name: link["predicted"] for name, link in shared.items()} == {
+        "a": 3,
+        "ra": 1,
+        "br": 3 + 1,
+        "r": 1 + 2 + 1,
+        "ar": 2,
+    }
+    again = bluetree("reallocate", "--job", "2", "--blue", "a,b,r")
+    assert (again["job"], again["root"], again["congestion"]) == (2, "a", "1")
+    third = bluetree("reallocate", "--job", "2", "--root", "b", "-k", "2")
+    assert (third["was"], third["job"], len(third["blue"])) == (2, 4, 2)
+    assert bluetree("status")["jobs"][3]["completed"] >= third["first_chunk"]
+    stopped = bluetree("stop")
+    assert [job["job"] for job in stopped["jobs"]] == [1, 2, 3, 4]
+    _assert_right(stopped)
+    assert stopped["jobs"][3]["completed"] > stopped["jobs"][1]["completed"]
+
+
+def test_a_root_that_cannot_be_leaves_the_job_alone(bluetree: Bluetree, tree: str) -> None:
+    bluetree("up", tree, "--target", "fabric", "--root", "b")
+    bluetree("start", "-k", "1")
+    for words, text in (
+        (["--root", "a"], "--root a: no destination is attached to it; there are some at r, b"),
+        (["--root", "r"], "--root r: the destination of job 1 is there now"),
+        (["--root", "b", "--blue", "x"], "--blue x: no such switch in the overlay"),
+    ):
+        said = bluetree("reallocate", *words, exit_code=2)["stderr"]
+        assert text in said
+        assert said.count("\n") == 1
+    assert "`bluetree down` first" in bluetree("up", "--root", "a", exit_code=2)["stderr"]
+    with NetworkClient(bluetree.folder) as network:
+        network.kill("destination2")
+    said = bluetree("reallocate", "--root", "b", exit_code=4)["stderr"]
+    assert "job 1: goes on as before: destination2: the host was killed" in said
+    status = bluetree("status")
+    assert [(job["job"], job["phase"]) for job in status["jobs"]] == [(1, "running")]
+    assert [switch["blue_for"] for switch in status["switches"]].count([1]) == 1
+    done = status["jobs"][0]["completed"]
+    _until(lambda: bluetree("status")["jobs"][0]["completed"] > done)
+    _assert_right(bluetree("stop"))
 
 
 def test_a_standby_takes_over(bluetree: Bluetree, tree: str) -> None:

@@ -39,6 +39,29 @@ def test_a_job_is_read_back_by_the_next_controller(path: Path) -> None:
     assert Store(path).jobs() == (JOB,)
 
 
+def test_a_change_of_the_root_goes_through_its_phases(path: Path) -> None:
+    store = Store(path)
+    store.add(JOB)
+    store.begin(3)
+    before = store.job(3)
+    after = replace(JOB, id=1, root="b", allocations=(replace(FIRST, epoch=2),))
+    store.follow(3, after)
+    assert [(job.id, job.phase, job.root, job.successor) for job in Store(path).jobs()] == [
+        (1, Phase.STARTING, "b", None),
+        (3, Phase.INSTALLING, None, 1),
+    ]
+    store.withdraw(3)
+    assert store.jobs() == (before,)
+    store.follow(3, after)
+    store.begin_at(1, 70)
+    store.hand_over(3, 1)
+    assert [(job.id, job.phase, job.begins) for job in Store(path).jobs()] == [
+        (1, Phase.RUNNING, 70),
+        (3, Phase.DRAINING, 0),
+    ]
+    assert [job.current.role for job in store.jobs()] == [Role.CURRENT, Role.CURRENT]
+
+
 def test_a_reallocation_goes_through_its_phases(path: Path) -> None:
     store = Store(path)
     store.add(JOB)
