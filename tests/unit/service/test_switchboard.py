@@ -103,11 +103,12 @@ def test_both_epochs_stand_side_by_side_until_the_old_is_removed() -> None:
             await board.adopt(compile_programs(NETWORK, [OLD]), _lead(site.fleet))
             both = compile_programs(NETWORK, [OLD, NEW])
             written = await board.change(both)
-            # s0 sums its own worker and what comes from below; s2 sums two workers.
-            assert (written.inserted, written.deleted) == (1 + 2 + 1 + 2, 0)
+            # s0 sums its own worker and what comes from below; s2 sums two workers. Each has an
+            # entry of the whole job; each of the seven ports downward has one for requests.
+            assert (written.inserted, written.deleted) == (1 + 2 + 1 + 2 + 2 + 7, 0)
             assert await _held(site.fleet) == _wanted(site.fleet, both)
             only_new = compile_programs(NETWORK, [NEW])
-            assert (await board.remove(only_new)).deleted == 2
+            assert (await board.remove(only_new)).deleted == 2 + 1 + 7
             assert await _held(site.fleet) == _wanted(site.fleet, only_new)
             await board.close()
 
