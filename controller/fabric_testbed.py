@@ -18,14 +18,22 @@ from controller.endpoints import Timing, destination_config, round_trip, window_
 from controller.fabric_network import FabricNetwork
 from controller.p4rt import connect_blocking
 from controller.switches import SwitchControl
-from controller.testbed import FailurePoint, Progress
+from controller.testbed import FailurePoint, OnStuck, Progress
+from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
 from p4src import artefacts
 from topologies.fabric.build import LINK_DELAY_NS, Conditions
 from topologies.network import Host, Network, ip_text, mac_text
 from traffic.destination import Destination
 from traffic.endpoint import Op
 from traffic.icmp import Echo
-from traffic.reports import DestinationReport, JobOutcome, Values, WorkerReport
+from traffic.reports import (
+    DestinationProgress,
+    DestinationReport,
+    JobOutcome,
+    Values,
+    WorkerProgress,
+    WorkerReport,
+)
 from traffic.worker import Worker
 
 _TRIES = 2_000
@@ -78,6 +86,7 @@ class FabricTestbed:
         *,
         failure: FailurePoint | None = None,
         progress: Progress | None = None,
+        on_stuck: OnStuck | None = None,
     ) -> tuple[JobOutcome, ...]:
         """See `Testbed.reduce`."""
         timing = self.timing(plans, _TRIES if failure is None else _TRIES_WITH_FAILURE)
@@ -90,18 +99,23 @@ class FabricTestbed:
         def completed() -> int:
             return sum(destination.completed for destination, _ in jobs)
 
+        look = _Look(self, plans, jobs, on_stuck, max(STUCK_NS, 2 * timing.timeout))
+
         def report() -> None:
             if progress is not None:
                 progress(completed())
+            look()
 
         if failure is not None:
             self.fabric.run(until=lambda: completed() >= failure.completed, progress=report)
             self.fabric.fail(failure.switch)
+            look.lost.add(failure.switch)
         self.fabric.run(until=self.fabric.all_finished, progress=report)
         self._busy += self.fabric.now - began
         # What is still under way (copies, retransmissions) is counted before anyone reads.
         self.fabric.run()
         report()
+        look(now=True)
         return tuple(
             JobOutcome(DestinationReport.of(destination), tuple(map(WorkerReport.of, workers)))
             for destination, workers in jobs
@@ -149,3 +163,33 @@ class FabricTestbed:
             workers.append(Worker(told, values[host.rank]))
             self.start(host, workers[-1])
         return destination, tuple(workers)
+
+
+class _Look:
+    """Looks at jobs that run, and tells of those that are stuck."""
+
+    def __init__(
+        self,
+        testbed: FabricTestbed,
+        plans: Sequence[JobPlan],
+        jobs: Sequence[tuple[Destination, Sequence[Worker]]],
+        on_stuck: OnStuck | None,
+        patience: int,
+    ) -> None:
+        """`patience`: virtual nanoseconds without a chunk after which a job is stuck."""
+        self.lost: set[str] = set()
+        self._testbed = testbed
+        self._jobs = list(zip(plans, jobs, strict=True))
+        self._patience = patience
+        self._told = Telling(on_stuck)
+
+    def __call__(self, *, now: bool = False) -> None:
+        """Look once; `now`: all that are not done are stuck."""
+        time, patience = self._testbed.fabric.now, 0 if now else self._patience
+        for plan, (destination, workers) in self._jobs:
+            if all(worker.done for worker in workers):
+                continue
+            if self._told.is_stuck(plan.job, destination.completed, time, patience):
+                said = [WorkerProgress.of(worker) for worker in workers]
+                facts = facts_of(DestinationProgress.of(destination), said, self.lost)
+                self._told.tell(find_stuck(self._testbed.network, plan, facts))

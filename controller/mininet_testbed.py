@@ -16,14 +16,22 @@ from controller.p4rt import connect_blocking
 from controller.peers import Milestone, Watch
 from controller.queues import QueueSettings
 from controller.switches import SwitchControl
-from controller.testbed import FailurePoint, Progress
+from controller.testbed import FailurePoint, OnStuck, Progress
+from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
 from p4src import artefacts
 from topologies.fabric.build import Conditions, link_rates
 from topologies.mininet_plan import LinkPlan
 from topologies.network import Network
 from traffic.commands import Answer, AttachDestination, AttachWorker, Command, Report, Start
 from traffic.endpoint import Op
-from traffic.reports import DestinationReport, JobOutcome, Values, WorkerReport
+from traffic.reports import (
+    DestinationProgress,
+    DestinationReport,
+    JobOutcome,
+    Values,
+    WorkerProgress,
+    WorkerReport,
+)
 
 REDUCE_DEADLINE_S = 300.0
 CHUNK_DEADLINE_S = 0.5
@@ -112,6 +120,7 @@ class MininetTestbed:
         *,
         failure: FailurePoint | None = None,
         progress: Progress | None = None,
+        on_stuck: OnStuck | None = None,
     ) -> tuple[JobOutcome, ...]:
         """See `Testbed.reduce`."""
         destination = self.network.destination.name
@@ -134,7 +143,7 @@ class MininetTestbed:
         self._running.hosts.tell([(name, Start(job)) for name in workers for job in jobs])
         each = CHUNK_DEADLINE_S + 2 * window_ns / _SECOND_NS
         patience = REDUCE_DEADLINE_S + total * each
-        watch = self._watch(failure, progress)
+        watch = self._watch(failure, progress, _Look(self, plans, on_stuck, 2 * window_ns))
         try:
             self._running.hosts.wait(workers, destination, jobs, patience, watch)
         except RunFailedError as error:
@@ -144,9 +153,10 @@ class MininetTestbed:
             progress(total)
         return tuple(self._outcome(job) for job in jobs)
 
-    def _watch(self, failure: FailurePoint | None, progress: Progress | None) -> Watch:
+    def _watch(self, failure: FailurePoint | None, progress: Progress | None, look: _Look) -> Watch:
         def tick(completed: int) -> None:
             self._running.check()
+            look(completed)
             if progress is not None:
                 progress(completed)
 
@@ -157,6 +167,7 @@ class MininetTestbed:
         def fail() -> None:
             self.switches.bury(switch)
             self._running.kill(switch)
+            look.lost.add(switch)
 
         return Watch(tick, Milestone(failure.completed, fail))
 
@@ -190,3 +201,36 @@ class MininetTestbed:
         if self._links.base is None:
             return 0
         return window_time(self.network, link_rates(self.network, self._links.base), plans)
+
+
+class _Look:
+    """Looks at jobs that are waited for, and tells of those that are stuck."""
+
+    def __init__(
+        self,
+        testbed: MininetTestbed,
+        plans: Sequence[JobPlan],
+        on_stuck: OnStuck | None,
+        slack: int,
+    ) -> None:
+        """`slack`: nanoseconds that links may hold a chunk up beside what is usual."""
+        self.lost: set[str] = set()
+        self._testbed = testbed
+        self._plans = plans
+        self._patience = STUCK_NS + slack
+        self._told = Telling(on_stuck)
+
+    def __call__(self, completed: int) -> None:
+        # All jobs together: to ask each takes the hosts time.
+        if not self._told.is_stuck(0, completed, time.monotonic_ns(), self._patience):
+            return
+        network = self._testbed.network
+        names = [host.name for host in network.hosts]
+        for plan in self._plans:
+            said = self._testbed.running.hosts.survey(names, plan.job)
+            workers = [one for one in said.values() if isinstance(one, WorkerProgress)]
+            if len(workers) == len(network.workers) and all(one.done for one in workers):
+                continue
+            above = said.get(network.destination.name)
+            destination = above if isinstance(above, DestinationProgress) else None
+            self._told.tell(find_stuck(network, plan, facts_of(destination, workers, self.lost)))

@@ -19,6 +19,8 @@ ANSWER_DEADLINE_S = 90.0
 _POLL_S = 0.05
 _PROGRESS_S = 0.2
 """How often a destination is asked how far it is."""
+SURVEY_S = 0.5
+"""How long hosts have to say how far they are."""
 
 
 class Peer:
@@ -63,6 +65,34 @@ class HostPeer(Peer):
         super().__init__(name, connection, log)
         self._asked = 0
         self._answers: dict[int, tuple[bool, Any]] = {}
+        # Questions of surveys that are not answered, by job.
+        self._pending: dict[int, int] = {}
+
+    def survey(self, job: int) -> int:
+        """Ask how far it is in a job, unless an answer is due; the number of the answer."""
+        if job not in self._pending:
+            self._pending[job] = self.ask(ProgressCommand(job))
+        return self._pending[job]
+
+    def is_late(self, job: int) -> bool:
+        """Whether it has yet to answer an earlier survey."""
+        return job in self._pending
+
+    def surveyed(self, job: int, seconds: float) -> bool:
+        """Whether it answers a survey within some time; the answer is there then."""
+        number = self._pending[job]
+        while not self.has(number) and self.connection.poll(max(0.0, seconds)):
+            self.take()
+        if self.has(number):
+            del self._pending[job]
+            return True
+        return False
+
+    def drop_surveys(self) -> None:
+        """Forget surveys whose answers have come: it has done since what changes them."""
+        for number in self._pending.values():
+            self._answers.pop(number, None)
+        self._pending.clear()
 
     def ask(self, command: Command | Wait | WaitForChunks) -> int:
         """Send a command; the number of its answer."""
@@ -119,7 +149,9 @@ class Hosts:
 
     def __init__(self, peers: Mapping[str, HostPeer]) -> None:
         self._peers = dict(peers)
-        self._lock = threading.Lock()
+        # What is called back while hosts are waited for may ask them.
+        self._lock = threading.RLock()
+        self._known: dict[int, int] = {}
 
     def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
         """Send all commands, each to the host of its name, and return all answers in order.
@@ -133,10 +165,29 @@ class Hosts:
             for peer, number in asked:
                 try:
                     answers.append(peer.answer(number))
+                    # It answers in order, so earlier surveys are through.
+                    peer.drop_surveys()
                 except RunFailedError as failure:
                     error = error or failure
             if error is not None:
                 raise error
+            return answers
+
+    def survey(self, names: Sequence[str], job: int) -> dict[str, Answer]:
+        """How far hosts are in a job; those that do not answer within SURVEY_S are left out.
+
+        One that is late is not asked again before it has answered, nor waited for.
+        """
+        with self._lock:
+            late = {name for name in names if self._peers[name].is_late(job)}
+            asked = [(name, self._peers[name].survey(job)) for name in names]
+            deadline = time.monotonic() + SURVEY_S
+            answers = {}
+            for name, number in asked:
+                peer = self._peers[name]
+                seconds = 0.0 if name in late else deadline - time.monotonic()
+                if peer.surveyed(job, seconds):
+                    answers[name] = peer.answer(number)
             return answers
 
     def dismiss(self, names: Sequence[str]) -> None:
@@ -187,10 +238,12 @@ class Hosts:
                 milestone.act_if_reached(self._completed(destination, jobs))
 
     def _completed(self, destination: str, jobs: Sequence[int]) -> int:
-        peer = self._peers[destination]
-        asked = [peer.ask(ProgressCommand(job)) for job in jobs]
-        answers = [peer.answer(number) for number in asked]
-        return sum(one.completed for one in answers if isinstance(one, DestinationProgress))
+        """Chunks complete at the destination; of a silent one, when it last answered."""
+        for job in jobs:
+            said = self.survey([destination], job).get(destination)
+            if isinstance(said, DestinationProgress):
+                self._known[job] = said.completed
+        return sum(self._known.get(job, 0) for job in jobs)
 
 
 def connect(

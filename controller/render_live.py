@@ -28,6 +28,9 @@ def status_view(status: api.Status) -> RenderableType:
             for job in status.jobs
             if job.detail
         ]
+        parts += [
+            f"[red]{escape(job.stuck.text)}[/]" for job in status.jobs if job.HasField("stuck")
+        ]
     else:
         parts.append("no jobs: `bluetree start -k 4` starts one")
     if any(not _is_over(job) for job in status.jobs):

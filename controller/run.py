@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ from controller.errors import BadInputError, RunFailedError
 from controller.measurement import LinkCount, Measurement, measure
 from controller.planning import Plan, plan
 from controller.running import RunOptions, RunResult, StrategyRow, Training
-from controller.testbed import FailurePoint, Testbed
+from controller.testbed import FailurePoint, OnStuck, Testbed
+from controller.watchdog import Stuck
 from p4src.constants import LANES
 from topologies.network import Network, wire
 from traffic.endpoint import Op
@@ -44,11 +46,17 @@ def run_synthetic(
         plans = testbed.switches.install([planned.blue] * options.jobs, window)
         total = options.jobs * options.chunks
         failure = _failure_point(planned, options, total)
+        told: list[Stuck] | None = [] if target == targets.FABRIC else None
         with _progress(console, "chunks", total) as progress:
             outcomes = testbed.reduce(
-                plans, values, Op(options.op), failure=failure, progress=progress
+                plans,
+                values,
+                Op(options.op),
+                failure=failure,
+                progress=progress,
+                on_stuck=partial(_say_stuck, console, told),
             )
-        _require_complete(network, outcomes, failure)
+        _require_complete(network, outcomes, failure, told or ())
         network_seconds = testbed.busy / 1e9
         return RunResult(
             target=target,
@@ -97,7 +105,7 @@ def run_digits(
     training = DigitsTraining(len(network.workers), options.seed)
     with _testbed(network, options, console, target) as testbed:
         window = targets.window(target, options, planned.topology.overlay.tree)
-        run = _TrainingRun(testbed, window)
+        run = _TrainingRun(testbed, window, partial(_say_stuck, console, None))
         run.install(planned)
         accuracy = []
         with _progress(console, "rounds", rounds) as progress:
@@ -135,7 +143,8 @@ def run_digits(
 class _TrainingRun:
     """Reduces of one job, round after round, under one plan at a time."""
 
-    def __init__(self, testbed: Testbed, window: int) -> None:
+    def __init__(self, testbed: Testbed, window: int, on_stuck: OnStuck) -> None:
+        self._on_stuck = on_stuck
         self._testbed = testbed
         self._window = window
         self._before: Mapping[str, LinkCount] = {}
@@ -151,7 +160,9 @@ class _TrainingRun:
 
     def reduce(self, gradients: Values) -> NDArray[np.integer]:
         """The sum of the workers' gradients, as the last worker received it."""
-        outcomes = self._testbed.reduce(self._plans, [gradients], Op.ALLREDUCE)
+        outcomes = self._testbed.reduce(
+            self._plans, [gradients], Op.ALLREDUCE, on_stuck=self._on_stuck
+        )
         _require_complete(self._testbed.network, outcomes, None)
         self._chunks += gradients.shape[1]
         self.correct &= outcomes[0].is_right(exact_sums(gradients))
@@ -251,6 +262,14 @@ def _progress(console: Console, what: str, total: int) -> Iterator[Callable[[int
         yield lambda done: progress.update(task, completed=done)
 
 
+def _say_stuck(console: Console, told: list[Stuck] | None, stuck: Stuck) -> None:
+    """Say it at once, or, given a list, keep it for the error of a run that ends by itself."""
+    if told is not None:
+        told.append(stuck)
+        return
+    console.print(stuck.text, markup=False, highlight=False, soft_wrap=True)
+
+
 def _failure_point(planned: Plan, options: RunOptions, total: int) -> FailurePoint | None:
     failure = options.failure
     if failure is None:
@@ -261,7 +280,10 @@ def _failure_point(planned: Plan, options: RunOptions, total: int) -> FailurePoi
 
 
 def _require_complete(
-    network: Network, outcomes: Sequence[JobOutcome], failure: FailurePoint | None
+    network: Network,
+    outcomes: Sequence[JobOutcome],
+    failure: FailurePoint | None,
+    told: Sequence[Stuck] = (),
 ) -> None:
     incomplete = [outcome for outcome in outcomes if not outcome.complete]
     if not incomplete:
@@ -270,8 +292,9 @@ def _require_complete(
     if failure is not None:
         below = ", ".join(_workers_below(network, failure.switch)) or "no worker"
         cause = f"switch {failure.switch} failed and cuts off {below}; "
+    where = f"{told[-1].text}; " if told else ""
     raise RunFailedError(
-        f"{cause}{incomplete[0].stuck}; complete jobs: {len(outcomes) - len(incomplete)} of "
+        f"{cause}{incomplete[0].stuck}; {where}complete jobs: {len(outcomes) - len(incomplete)} of "
         f"{len(outcomes)}"
     )
 

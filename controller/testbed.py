@@ -8,12 +8,15 @@ from typing import Protocol
 
 from controller.compile import JobPlan
 from controller.switches import SwitchControl
+from controller.watchdog import Stuck
 from topologies.network import Network
 from traffic.endpoint import Op
 from traffic.reports import JobOutcome, Values
 
 Progress = Callable[[int], None]
 """Called now and then with the number of chunks complete so far, over all jobs."""
+OnStuck = Callable[[Stuck], None]
+"""Called when a job has become stuck, and when what it waits for has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,11 @@ class Testbed(Protocol):
         *,
         failure: FailurePoint | None = None,
         progress: Progress | None = None,
+        on_stuck: OnStuck | None = None,
     ) -> tuple[JobOutcome, ...]:
         """Run one Reduce of every job, all at once; `values[j]` is int32 [workers, chunks, lanes].
 
-        Ends when every worker has all its answers, or has given up.
+        Ends when every worker has all its answers, or has given up. `on_stuck` hears of jobs of
+        which no chunk becomes complete for STUCK_NS of the network's clock, or longer where links
+        are slow, and of those that end incomplete.
         """

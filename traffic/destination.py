@@ -184,9 +184,13 @@ class Destination:
         missing = self._all & ~(gathering.covered if gathering else 0)
         return tuple(rank for rank in range(len(self.config.workers)) if missing >> rank & 1)
 
+    def lacking(self, chunk: int) -> tuple[str, ...]:
+        """Names of the workers that a chunk still waits for; raises as `missing`."""
+        return tuple(self.config.workers[rank] for rank in self.missing(chunk))
+
     def explain(self, chunk: int) -> str:
         """One line that says what a chunk waits for."""
-        names = [self.config.workers[rank] for rank in self.missing(chunk)]
+        names = self.lacking(chunk)
         if not names:
             return f"chunk {self.config.first_chunk + chunk} of job {self.job} is complete"
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

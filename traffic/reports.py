@@ -120,7 +120,8 @@ class WorkerProgress:
 class DestinationProgress:
     """How far the destination of a job is; see `WorkerProgress`.
 
-    `complete_below`: every chunk below it is complete; `waits_for`: what the first other waits for.
+    `complete_below`: every chunk below it is complete; `waits_for`: what the first other waits for;
+    `lacking`: names of the workers whose values that one lacks.
     """
 
     job: int
@@ -133,6 +134,7 @@ class DestinationProgress:
     mismatches: int
     mismatched: tuple[int, ...]
     waits_for: str
+    lacking: tuple[str, ...]
 
     @classmethod
     def of(cls, destination: Destination) -> DestinationProgress:
@@ -149,6 +151,7 @@ class DestinationProgress:
             mismatches=destination.mismatches.count + len(destination.overflowed),
             mismatched=tuple(destination.mismatches.chunks),
             waits_for="" if waiting is None else destination.explain(waiting),
+            lacking=() if waiting is None else destination.lacking(waiting),
         )
 
 

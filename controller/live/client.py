@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +34,7 @@ from controller.endpoints import (
 )
 from controller.errors import BadInputError, BluetreeError, EnvironmentLacksError, RunFailedError
 from controller.live import state as folder
+from controller.live.progress import JobProgress
 from controller.live.requests import (
     Describe,
     Down,
@@ -45,6 +45,7 @@ from controller.live.requests import (
     Part,
     Request,
     Restart,
+    SurveyJob,
     Tell,
     TellJob,
 )
@@ -60,7 +61,6 @@ from traffic.commands import (
     Finish,
     Hold,
     Move,
-    Progress,
     Release,
     Report,
     Start,
@@ -82,50 +82,6 @@ DOWN_DEADLINE_S = 90.0
 TRIES = 200
 """Sends of a chunk before a worker gives up."""
 _POLL_S = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class JobProgress:
-    """How far a job is: its destination (None if that was killed), and its workers by rank."""
-
-    destination: DestinationProgress | None
-    workers: tuple[WorkerProgress, ...]
-
-    @property
-    def completed(self) -> int:
-        """Chunks that every worker has the answer to."""
-        return min((worker.completed for worker in self.workers), default=0)
-
-    @property
-    def drained_below(self) -> int:
-        """Every worker has the answer to every chunk below it."""
-        return min((worker.drained_below for worker in self.workers), default=0)
-
-    @property
-    def mismatches(self) -> int:
-        """Wrong sums, at the workers and at the destination."""
-        here = self.destination.mismatches if self.destination is not None else 0
-        return here + sum(worker.mismatches for worker in self.workers)
-
-    @property
-    def resent(self) -> int:
-        """Retransmissions by the workers."""
-        return sum(worker.resent for worker in self.workers)
-
-    @property
-    def done(self) -> bool:
-        """Whether every worker has every answer."""
-        return all(worker.done for worker in self.workers)
-
-    @property
-    def failure(self) -> str:
-        """The first chunk that was given up, in words; "" if none was."""
-        return next((worker.failure for worker in self.workers if worker.failure), "")
-
-    def first_answer(self, epoch: int) -> int | None:
-        """When the first chunk of an epoch was answered anywhere, on the monotonic clock."""
-        times = [one.first_answers[epoch] for one in self.workers if epoch in one.first_answers]
-        return min(times, default=None)
 
 
 class NetworkClient:
@@ -266,11 +222,13 @@ class NetworkClient:
         return end
 
     def progress(self, job: int) -> JobProgress:
-        """How far a job is."""
-        answers = self.tell_job(Progress(job), Part.ALL).values()
+        """How far a job is; hosts that do not answer within half a second are named as silent."""
+        said: Mapping[str, Answer] = self._ask(SurveyJob(job))
+        answers = said.values()
         return JobProgress(
             next((one for one in answers if isinstance(one, DestinationProgress)), None),
             tuple(one for one in answers if isinstance(one, WorkerProgress)),
+            tuple(name for name, one in said.items() if one is None),
         )
 
     def report(self, job: int) -> JobOutcome:

@@ -34,6 +34,7 @@ from controller.live.requests import (
     NetworkDescription,
     Request,
     Restart,
+    SurveyJob,
     Tell,
     TellJob,
 )
@@ -95,6 +96,8 @@ class Daemon:
                 return self._roster.tell(commands)
             case TellJob(command, part):
                 return self._roster.tell_job(command, part)
+            case SurveyJob(job):
+                return self._roster.survey(job)
             case Kill(name):
                 self._roster.kill(name)
             case Restart(switch):

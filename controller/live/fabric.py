@@ -25,7 +25,7 @@ from controller.p4rt import SwitchAddress
 from topologies.fabric import StopReason
 from topologies.fabric.build import LINK_DELAY_NS, Conditions
 from topologies.network import Network
-from traffic.commands import Answer, Command, Commands
+from traffic.commands import Answer, Command, Commands, Progress
 from traffic.errors import TrafficError
 
 SLICE_EVENTS = 32
@@ -99,6 +99,11 @@ class LiveFabric:
     def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
         """See `LiveNetwork`; all happen at one moment."""
         return self._do(partial(self._carry_out, commands))
+
+    def survey(self, names: Sequence[str], job: int) -> Mapping[str, Answer]:
+        """See `LiveNetwork`; every host answers."""
+        answers = self.tell([(name, Progress(job)) for name in names])
+        return dict(zip(names, answers, strict=True))
 
     def kill(self, name: str) -> None:
         """See `LiveNetwork`."""

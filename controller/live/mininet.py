@@ -63,6 +63,10 @@ class LiveMininet:
         """See `LiveNetwork`."""
         return self._running.hosts.tell(commands)
 
+    def survey(self, names: Sequence[str], job: int) -> Mapping[str, Answer]:
+        """See `LiveNetwork`."""
+        return self._running.hosts.survey(names, job)
+
     def kill(self, name: str) -> None:
         """See `LiveNetwork`."""
         self._running.kill(name)

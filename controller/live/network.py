@@ -38,6 +38,9 @@ class LiveNetwork(Protocol):
         Raises RunFailedError or TrafficError for the first that is refused, after all are done.
         """
 
+    def survey(self, names: Sequence[str], job: int) -> Mapping[str, Answer]:
+        """How far hosts are in a job; those that do not answer in time are left out."""
+
     def kill(self, name: str) -> None:
         """Kill a switch or a host where it stands."""
 
@@ -82,17 +85,14 @@ class Roster:
     def tell_job(self, command: Command, part: Part) -> dict[str, Answer]:
         """Tell hosts of a job, and return their answers; BadInputError where nobody has it."""
         job = command.config.job if isinstance(command, _ATTACH) else command.job
-        with self._lock:
-            if job not in self._destination:
-                raise BadInputError(f"job {job}: no host takes part in it")
-            hosts = self._job(job)
-        names = {
-            Part.WORKERS: hosts.workers,
-            Part.DESTINATION: (hosts.destination,),
-            Part.ALL: (hosts.destination, *hosts.workers),
-        }[part]
-        alive = [name for name in names if name not in self._down]
+        alive = self._alive(job, part)
         return dict(zip(alive, self.tell([(name, command) for name in alive]), strict=True))
+
+    def survey(self, job: int) -> dict[str, Answer]:
+        """How far each host of a job is, None where it is silent; BadInputError as `tell_job`."""
+        alive = self._alive(job, Part.ALL)
+        answers = self._up.survey(alive, job)
+        return {name: answers.get(name) for name in alive}
 
     def kill(self, name: str) -> None:
         """Kill a switch or a host; once more is no error."""
@@ -110,6 +110,19 @@ class Roster:
             raise BadInputError(f"{switch}: is no switch that was killed")
         self._up.restart(switch)
         self._down.discard(switch)
+
+    def _alive(self, job: int, part: Part) -> list[str]:
+        """The hosts of a job that were not killed."""
+        with self._lock:
+            if job not in self._destination:
+                raise BadInputError(f"job {job}: no host takes part in it")
+            hosts = self._job(job)
+        names = {
+            Part.WORKERS: hosts.workers,
+            Part.DESTINATION: (hosts.destination,),
+            Part.ALL: (hosts.destination, *hosts.workers),
+        }[part]
+        return [name for name in names if name not in self._down]
 
     def _job(self, job: int) -> JobHosts:
         workers = self._workers.get(job, {})

@@ -93,6 +93,16 @@ class TellJob:
 
 
 @dataclass(frozen=True, slots=True)
+class SurveyJob:
+    """Answered with how far every host of a job is, by host; None of one that does not say in time.
+
+    Hosts that were killed are left out.
+    """
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kill:
     """Kill a switch or a host."""
 
@@ -111,4 +121,4 @@ class Down:
     """Take the network down; answered before that begins."""
 
 
-Request: TypeAlias = Describe | Jobs | Tell | TellJob | Kill | Restart | Down
+Request: TypeAlias = Describe | Jobs | Tell | TellJob | SurveyJob | Kill | Restart | Down

@@ -141,7 +141,11 @@ async def _serve(
         server.add_insecure_port(options.listen)
     await server.start()
     _LOG.info("serves with election id %d", me.election_id)
-    tasks = [asyncio.create_task(_background(engine)), asyncio.create_task(ending.wait())]
+    tasks = [
+        asyncio.create_task(_background(engine)),
+        asyncio.create_task(engine.watchdog.watch()),
+        asyncio.create_task(ending.wait()),
+    ]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

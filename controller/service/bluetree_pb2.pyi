@@ -157,7 +157,7 @@ class SwitchStatus(_message.Message):
     def __init__(self, name: _Optional[str] = ..., device_id: _Optional[int] = ..., address: _Optional[str] = ..., state: _Optional[str] = ..., detail: _Optional[str] = ..., blue_for: _Optional[_Iterable[int]] = ..., capacity: _Optional[int] = ..., in_tree: _Optional[bool] = ..., slots_used: _Optional[int] = ...) -> None: ...
 
 class JobStatus(_message.Message):
-    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "waits_for", "detail", "reallocations", "seed", "links", "root", "goes_on_as")
+    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "waits_for", "detail", "reallocations", "seed", "links", "root", "goes_on_as", "stuck")
     JOB_FIELD_NUMBER: _ClassVar[int]
     OP_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +180,7 @@ class JobStatus(_message.Message):
     LINKS_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
     GOES_ON_AS_FIELD_NUMBER: _ClassVar[int]
+    STUCK_FIELD_NUMBER: _ClassVar[int]
     job: int
     op: str
     phase: str
@@ -202,7 +203,22 @@ class JobStatus(_message.Message):
     links: _containers.RepeatedCompositeFieldContainer[LinkTotal]
     root: str
     goes_on_as: int
-    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., waits_for: _Optional[str] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., seed: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkTotal, _Mapping]]] = ..., root: _Optional[str] = ..., goes_on_as: _Optional[int] = ...) -> None: ...
+    stuck: StuckChunk
+    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., waits_for: _Optional[str] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., seed: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkTotal, _Mapping]]] = ..., root: _Optional[str] = ..., goes_on_as: _Optional[int] = ..., stuck: _Optional[_Union[StuckChunk, _Mapping]] = ...) -> None: ...
+
+class StuckChunk(_message.Message):
+    __slots__ = ("chunk", "switch", "workers", "cause", "text")
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    chunk: int
+    switch: str
+    workers: _containers.RepeatedScalarFieldContainer[str]
+    cause: str
+    text: str
+    def __init__(self, chunk: _Optional[int] = ..., switch: _Optional[str] = ..., workers: _Optional[_Iterable[str]] = ..., cause: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class LinkTotal(_message.Message):
     __slots__ = ("switch", "messages", "expected")

@@ -8,7 +8,8 @@ import logging
 import time
 
 from controller.errors import RunFailedError
-from controller.live.client import JobProgress, NetworkClient
+from controller.live.client import NetworkClient
+from controller.live.progress import JobProgress
 from controller.live.state import NetworkDownError
 from controller.service import ledger
 from controller.service.progress import completed, waits_for

@@ -25,7 +25,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from controller.errors import BadInputError, BluetreeError, RunFailedError
-from controller.live.client import JobProgress, NetworkClient
+from controller.live.client import NetworkClient
+from controller.live.progress import JobProgress
 from controller.live.state import NetworkDownError
 from controller.p4rt import SwitchError
 from controller.program import SwitchProgram
@@ -38,6 +39,7 @@ from controller.service.progress import DRAIN_S, Stalls, is_drained, waits_for
 from controller.service.store import Job, Phase, Role, Store
 from controller.service.succession import Succession, why_over
 from controller.service.switchboard import Switchboard, Written
+from controller.service.watchdog import Watchdog
 from topologies.network import Network
 from traffic.endpoint import Op
 from traffic.stream import Stream
@@ -84,6 +86,7 @@ class Engine:
         self._closer = Closer(network, store, board, hosts)
         self._succession = Succession(network, store, board, hosts, self._closer)
         self._stalls = Stalls()
+        self.watchdog = Watchdog(network, store, board, hosts)
         self._lock = asyncio.Lock()
 
     def jobs(self) -> tuple[Job, ...]:

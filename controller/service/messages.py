@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from controller.live.client import JobProgress
+from controller.live.progress import JobProgress
 from controller.p4rt import NotPrimaryError, SwitchAddress, SwitchError
 from controller.service import bluetree_pb2 as api
 from controller.service import ledger
@@ -15,6 +15,7 @@ from controller.service.engine import Changed
 from controller.service.ledger import LinkLine
 from controller.service.progress import completed, waits_for
 from controller.service.store import Job, Role
+from controller.watchdog import Stuck
 from topologies.network import Network
 
 
@@ -51,7 +52,9 @@ def change_message(changed: Changed) -> api.Change:
     )
 
 
-def job_message(network: Network, job: Job, progress: JobProgress | None) -> api.JobStatus:
+def job_message(
+    network: Network, job: Job, progress: JobProgress | None, stuck: Stuck | None = None
+) -> api.JobStatus:
     """A job as it is; `progress` is None where nobody could say, or it is over."""
     allocation = job.current
     result = json.loads(job.result)
@@ -87,6 +90,16 @@ def job_message(network: Network, job: Job, progress: JobProgress | None) -> api
         message.retransmissions = progress.resent
         message.waits_for = waits_for(progress)
         message.detail = progress.failure
+        if stuck is not None:
+            message.stuck.CopyFrom(
+                api.StuckChunk(
+                    chunk=stuck.chunk,
+                    switch=stuck.switch or "",
+                    workers=stuck.workers,
+                    cause=stuck.cause.value,
+                    text=stuck.text,
+                )
+            )
     return message
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from controller.live.client import JobProgress
+from controller.live.progress import JobProgress
 
 DRAIN_S = 30.0
 """How long a change waits for the old epoch; the job goes on draining after that."""
@@ -37,12 +37,15 @@ def completed(progress: JobProgress) -> int:
 def waits_for(progress: JobProgress) -> str:
     """What the first incomplete chunk waits for, in words."""
     destination = progress.destination
-    return "its destination, which was killed" if destination is None else destination.waits_for
+    if destination is not None:
+        return destination.waits_for
+    what = "does not answer" if progress.silent else "was killed"
+    return f"its destination, which {what}"
 
 
 def is_drained(progress: JobProgress, epoch: int) -> bool:
     """Whether nothing under an epoch before this one is under way."""
-    return all(
+    return not progress.silent and all(
         worker.epoch >= epoch and worker.drained_below >= worker.moved_at
         for worker in progress.workers
     )

@@ -11,7 +11,7 @@ import grpc
 
 from controller.compile import CompileError
 from controller.errors import BadInputError, BluetreeError
-from controller.live.client import JobProgress
+from controller.live.progress import JobProgress
 from controller.p4rt import SwitchAddress, SwitchError
 from controller.placement import PlacementError
 from controller.service import bluetree_pb2 as api
@@ -168,7 +168,12 @@ class Servicer:
                 messages.switch_message(network, jobs, where, engine.board.troubles, in_use)
                 for where in self._addresses.values()
             ],
-            jobs=[messages.job_message(network, job, progress.get(job.id)) for job in jobs],
+            jobs=[
+                messages.job_message(
+                    network, job, progress.get(job.id), engine.watchdog.stuck.get(job.id)
+                )
+                for job in jobs
+            ],
             links=[messages.link_message(line) for line in lines],
             predicted_congestion=str(messages.predicted_congestion(lines)),
             measured_congestion=messages.measured_congestion(lines),

@@ -16,7 +16,8 @@ import pytest
 from controller.compile import JobPlan, compile_programs, merge_programs
 from controller.errors import BadInputError, RunFailedError
 from controller.live import state as folder
-from controller.live.client import JobProgress, NetworkClient, launch
+from controller.live.client import NetworkClient, launch
+from controller.live.progress import JobProgress
 from controller.live.state import NetworkDownError
 from controller.p4rt import BlockingFleet, SwitchUnreachableError, connect_blocking
 from controller.program import SwitchProgram

@@ -26,6 +26,7 @@ PURE = (
     "controller.compile",
     "controller.program",
     "controller.routes",
+    "controller.watchdog",
 )
 
 MAY_IMPORT = {

@@ -1,0 +1,60 @@
+"""How far a job is, as its hosts say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traffic.reports import DestinationProgress, WorkerProgress
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """How far a job is: its destination (None if that was killed, or is silent), and its workers.
+
+    Attributes:
+        workers: by rank; those that were killed or are silent are left out.
+        silent: names of hosts that live and do not answer. Nothing is known of them, so the job is
+            neither done nor drained.
+    """
+
+    destination: DestinationProgress | None
+    workers: tuple[WorkerProgress, ...]
+    silent: tuple[str, ...] = ()
+
+    @property
+    def completed(self) -> int:
+        """Chunks that every worker that answers has the answer to."""
+        return min((worker.completed for worker in self.workers), default=0)
+
+    @property
+    def drained_below(self) -> int:
+        """Every worker has the answer to every chunk below it."""
+        if self.silent:
+            return 0
+        return min((worker.drained_below for worker in self.workers), default=0)
+
+    @property
+    def mismatches(self) -> int:
+        """Wrong sums, at the workers and at the destination."""
+        here = self.destination.mismatches if self.destination is not None else 0
+        return here + sum(worker.mismatches for worker in self.workers)
+
+    @property
+    def resent(self) -> int:
+        """Retransmissions by the workers."""
+        return sum(worker.resent for worker in self.workers)
+
+    @property
+    def done(self) -> bool:
+        """Whether every worker has every answer."""
+        return not self.silent and all(worker.done for worker in self.workers)
+
+    @property
+    def failure(self) -> str:
+        """The first chunk that was given up, in words; "" if none was."""
+        return next((worker.failure for worker in self.workers if worker.failure), "")
+
+    def first_answer(self, epoch: int) -> int | None:
+        """When the first chunk of an epoch was answered anywhere, on the monotonic clock."""
+        times = [one.first_answers[epoch] for one in self.workers if epoch in one.first_answers]
+        return min(times, default=None)

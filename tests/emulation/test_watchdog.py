@@ -1,0 +1,95 @@
+"""Stuck jobs over Mininet: a worker's process that is stopped is named within two seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from controller.live.client import NetworkClient
+from controller.mininet_testbed import MininetTestbed
+from controller.watchdog import Cause, Stuck
+from p4src.constants import LANES
+from tests.emulation.runs import eventually
+from tests.testbeds import Bluetree
+from topologies import WorkloadOptions, parse
+from topologies.network import wire
+from traffic.endpoint import Op
+
+DEADLINE_S = 60
+REPORT_S = 2.0
+
+
+@pytest.fixture
+def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
+    """The command line against a folder of the test; whatever is up in it is taken down."""
+    command = Bluetree(tmp_path / "s", capsys)
+    yield command
+    command.clean_up()
+
+
+@contextmanager
+def _stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _first_report(folder: Path) -> float:
+    """When the controller's log first tells of a stuck job, in seconds since the epoch."""
+    log = (folder / "controller.log").read_text().splitlines()
+    line = next(line for line in log if "is stuck: chunk" in line and "w4" in line)
+    return datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f").timestamp()
+
+
+def test_status_names_a_worker_whose_process_is_stopped(
+    bluetree: Bluetree, target: str, tree: str
+) -> None:
+    bluetree("up", tree, "--target", target)
+    bluetree("start", "--blue", "r,b", "--op", "allreduce")
+    with NetworkClient(bluetree.folder) as network, _stopped(network.describe().pids["w4"]):
+        began = time.time()
+        assert eventually(lambda: bluetree("status")["jobs"][0]["stuck"] is not None, DEADLINE_S)
+        assert _first_report(bluetree.folder) - began < REPORT_S
+        stuck = bluetree("status")["jobs"][0]["stuck"]
+        assert (stuck["switch"], stuck["workers"], stuck["cause"]) == ("b", ["w4"], "workers")
+    assert eventually(lambda: bluetree("status")["jobs"][0]["stuck"] is None, DEADLINE_S)
+    (job,) = bluetree("stop")["jobs"]
+    assert job["correct"] is True
+
+
+def test_a_run_tells_of_a_worker_whose_process_is_stopped(target: str, tree: str) -> None:
+    network = wire(parse(tree, WorkloadOptions()))
+    chunks = 3000
+    told: list[tuple[Stuck, float]] = []
+    with MininetTestbed(network, target) as testbed:
+        plans = testbed.switches.install([frozenset({0})], window=4)
+        pid = testbed.running.pids()["w0"]
+        stops: list[float] = []
+
+        def progress(completed: int) -> None:
+            if completed and not stops:
+                os.kill(pid, signal.SIGSTOP)
+                stops.append(time.monotonic())
+
+        def on_stuck(stuck: Stuck) -> None:
+            told.append((stuck, time.monotonic()))
+            os.kill(pid, signal.SIGCONT)
+
+        values = np.ones((len(network.workers), chunks, LANES), dtype=np.int32)
+        (outcome,) = testbed.reduce(
+            plans, [values], Op.ALLREDUCE, progress=progress, on_stuck=on_stuck
+        )
+    assert outcome.is_right(np.full((chunks, LANES), len(network.workers)))
+    stuck, when = told[0]
+    assert (stuck.switch, stuck.workers, stuck.cause) == ("r", ("w0",), Cause.WORKERS)
+    assert when - stops[0] < REPORT_S
