@@ -40,7 +40,7 @@ import numpy as np
 from traffic import Communicator
 with Communicator.from_env() as comm:
     total = comm.allreduce(np.arange(100.0) * comm.rank)
-    print(f"rank {comm.rank} of {comm.size} {total[1]}\n", end="")
+    print(f"rank {comm.rank} of {comm.size} {total[1]}\\n", end="")
 """
 
 
