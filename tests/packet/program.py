@@ -132,6 +132,30 @@ class Job:
             for i, source in enumerate(self.sources)
         )
 
+    def repair(self) -> tuple[TableEntry, ...]:
+        """What makes a blue switch store answers and serve requests, and part these by branch."""
+        serve = TableEntry.of(
+            "blue_jobs",
+            {"job": self.job, "epoch": self.epoch},
+            "serve",
+            {
+                "all_sources": (1 << len(self.sources)) - 1,
+                "slot_base": self.slot_base,
+                "slot_mask": self.window - 1,
+                "own_source": OWN_SOURCE,
+            },
+        )
+        branches = (
+            TableEntry.of(
+                "branches",
+                {"egress_port": source.port, "job": self.job, "epoch": self.epoch},
+                "lead_to",
+                {"sources": 1 << i},
+            )
+            for i, source in enumerate(self.sources)
+        )
+        return (serve, *branches)
+
     def group(self) -> MulticastGroup:
         """The copies of a result: one to each child."""
         return MulticastGroup(self.job, tuple((source.port, 1) for source in self.sources))

@@ -111,6 +111,8 @@ def test_both_targets_make_the_same_of_the_same_frames(target: Target) -> None:
     reference = SoftswitchTarget()
     try:
         switches = (started(target), started(reference))
+        for switch in switches:
+            switch.target.insert(*JOB.repair())
         for i, (port, frame) in enumerate(frames):
             here, there = (switch.target.exchange(port, frame) for switch in switches)
             assert here == there, f"frame {i} at port {port}: {frame.hex()}"

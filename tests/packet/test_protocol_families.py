@@ -11,7 +11,6 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from controller.program import TableEntry
 from p4src.constants import AGG_UDP_PORT, LANES, Flag, Kind, Outcome
 from tests.packet.program import (
     CHILD,
@@ -50,31 +49,8 @@ LAST = len(JOB.sources) - 1
 def switch(target: Target) -> BluetreeSwitch:
     """The shipped program, blue for JOB, that stores answers and knows who is behind each port."""
     made = BluetreeSwitch(target, JOB)
-    target.insert(_blue_job(), *(_branch(i, source) for i, source in enumerate(JOB.sources)))
+    target.insert(*JOB.repair())
     return made
-
-
-def _blue_job() -> TableEntry:
-    return TableEntry.of(
-        "blue_jobs",
-        {"job": JOB.job, "epoch": JOB.epoch},
-        "serve",
-        {
-            "all_sources": (1 << len(JOB.sources)) - 1,
-            "slot_base": JOB.slot_base,
-            "slot_mask": JOB.window - 1,
-            "own_source": OWN_SOURCE,
-        },
-    )
-
-
-def _branch(i: int, source: Source) -> TableEntry:
-    return TableEntry.of(
-        "branches",
-        {"egress_port": source.port, "job": JOB.job, "epoch": JOB.epoch},
-        "lead_to",
-        {"sources": 1 << i},
-    )
 
 
 def _frame(i: int, chunk: int, factor: int, flags: int = 0) -> bytes:
