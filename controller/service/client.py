@@ -44,7 +44,7 @@ class ControllerClient:
     Reading is tried again while one controller hands over to the next. Changes are not: when the
     controller ends in the middle of one, the next finishes it or takes it back, and `status` shows
     which. Methods raise the errors that the proto names, with the controller's own words, and
-    NoTestbedError or NoControllerError where nobody serves.
+    NoTestbedError, NetworkKilledError or NoControllerError where nobody serves.
     """
 
     def __init__(self, folder: Folder) -> None:

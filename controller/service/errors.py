@@ -23,6 +23,10 @@ class NoTestbedError(BadInputError):
     """No testbed is up in the folder."""
 
 
+class NetworkKilledError(RunFailedError):
+    """The network of the testbed did not end as it should have; its jobs are lost."""
+
+
 class NoControllerError(RunFailedError):
     """A testbed is up, but no controller serves it."""
 

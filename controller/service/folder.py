@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.live import state as live_state
-from controller.service.errors import NoControllerError, NoTestbedError
+from controller.service.errors import NetworkKilledError, NoControllerError, NoTestbedError
 
 
 def default_folder() -> Path:
@@ -119,11 +119,11 @@ class Folder:
             path.unlink(missing_ok=True)
 
     def require_testbed(self) -> None:
-        """Raise NoTestbedError unless a network is up in the folder."""
+        """Raise NoTestbedError or NetworkKilledError unless a network is up in the folder."""
         if live_state.is_locked(self.path):
             return
         if self.network_socket.exists():
-            raise NoTestbedError(
+            raise NetworkKilledError(
                 f"the network in {self.path} was killed, and its jobs with it: `bluetree down "
                 f"--state {self.path}` tidies up, `bluetree up TOPOLOGY` starts another"
             )
@@ -133,7 +133,7 @@ class Folder:
         )
 
     def require_controller(self) -> None:
-        """Raise NoTestbedError or NoControllerError unless a controller serves, or soon will."""
+        """Raise what `require_testbed` does, or NoControllerError unless one serves or soon will."""
         self.require_testbed()
         if self.serving() is None and not self.standbys():
             raise NoControllerError(

@@ -320,7 +320,7 @@ def test_a_network_that_is_killed_is_named_and_replaced(bluetree: Bluetree, tree
     bluetree("start", "-k", "1")
     os.kill(int(live_state.owner(bluetree.folder)), signal.SIGKILL)
     _until(lambda: not live_state.is_locked(bluetree.folder))
-    assert "was killed, and its jobs with it" in bluetree("status", exit_code=2)["stderr"]
+    assert "was killed, and its jobs with it" in bluetree("status", exit_code=4)["stderr"]
     # There is nothing left to control.
     folder = Folder(bluetree.folder)
     _until(lambda: folder.serving() is None and not folder.standbys())
