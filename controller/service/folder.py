@@ -133,7 +133,7 @@ class Folder:
         )
 
     def require_controller(self) -> None:
-        """Raise what `require_testbed` does, or NoControllerError unless one serves or soon will."""
+        """Raise what `require_testbed` does, or NoControllerError unless one serves or will."""
         self.require_testbed()
         if self.serving() is None and not self.standbys():
             raise NoControllerError(
