@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,6 @@ TREE = {
         "b": {"parent": "r", "rate": "3/2", "workers": 3},
     },
 }
-
-
-@pytest.fixture
-def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
-    """The command line against a folder of the test; whatever is up in it is taken down."""
-    command = Bluetree(tmp_path / "s", capsys)
-    yield command
-    command.clean_up()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,6 @@ TREE = {
     },
 }
 """w0 at r; w1, w2 at a; w3, w4, w5 at b."""
-
-
-@pytest.fixture
-def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
-    """The command line against a folder of the test; whatever is up in it is taken down."""
-    command = Bluetree(tmp_path / "s", capsys)
-    yield command
-    command.clean_up()
 
 
 @pytest.fixture
