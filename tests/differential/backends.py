@@ -30,9 +30,8 @@ from softswitch.errors import SoftswitchError
 from softswitch.native import NativeUnavailable
 from softswitch.queued import QueuedPacket
 from tests.differential.packets import Domains, PacketMaker
-from tests.fuzz.inputs import CPU_PORT, pipeline, program_names
+from tests.fuzz.inputs import CPU_PORT, harmed, pipeline, program_names
 
-_LONGEST = 1600
 _ENTRIES = 10
 _PORTS = range(1, 9)
 _WAITING = 50
@@ -171,20 +170,7 @@ class Pair:
 
     def packets(self) -> Iterator[bytes]:
         """Packets without end: most as the parser expects them, some random, cut or longer."""
-        draw = self.rng
-        while True:
-            packet = bytearray(self.maker.make())
-            for _ in range(draw.choice([0, 0, 1, 3])):
-                packet[draw.randrange(len(packet))] = draw.randrange(256)
-            match draw.randrange(12):
-                case 0:
-                    yield draw.randbytes(draw.randrange(_LONGEST))
-                case 1:
-                    yield bytes(packet[: draw.randrange(len(packet))])
-                case 2:
-                    yield bytes(packet) + draw.randbytes(draw.randrange(_LONGEST))
-                case _:
-                    yield bytes(packet)
+        return harmed(self.maker, self.rng)
 
     def run(self, count: int) -> None:
         """Run packets, with writes in between; DifferenceError names the first that differs."""

@@ -85,6 +85,11 @@ def random_packets(name: str, seed: int) -> Iterator[bytes]:
     draw = random.Random(f"{name} {seed}")
     found = device(name).program
     maker = PacketMaker(found, draw, Domains(draw), lambda fields, rng: None, anything=True)
+    yield from harmed(maker, draw)
+
+
+def harmed(maker: PacketMaker, draw: random.Random) -> Iterator[bytes]:
+    """Packets of a maker without end, some of them changed, cut, prolonged or replaced by noise."""
     while True:
         packet = bytearray(maker.make())
         for _ in range(draw.choice([0, 0, 1, 3])):
