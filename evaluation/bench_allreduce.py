@@ -221,6 +221,11 @@ def main(arguments: Sequence[str]) -> int:
     except (artefacts.ArtefactError, WrongSumError) as error:
         print(f"bench_allreduce: {error}", file=sys.stderr)
         return 3
+    if not options.json:
+        print(
+            f"fabric, every link {RATE // 10**6} Mbit/s, virtual time; ~ extended from 1 and 4 MiB"
+        )
+        show(table)
     real: list[RealTime] = []
     lacking = "left out" if options.no_mininet else why_not()
     if lacking is None:
@@ -231,10 +236,6 @@ def main(arguments: Sequence[str]) -> int:
         document = {"fabric": [asdict(row) for row in table], "mininet": [asdict(r) for r in real]}
         print(json.dumps(document, indent=2))
     else:
-        print(
-            f"fabric, every link {RATE // 10**6} Mbit/s, virtual time; ~ extended from 1 and 4 MiB"
-        )
-        show(table)
         show_real(real)
     missed = misses(table)
     for text in missed:
