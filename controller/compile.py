@@ -14,7 +14,9 @@ switches get
 and every switch, overlay or not, gets the routes of ordinary IPv4 traffic.
 
 A job that is being reallocated has two plans, of two epochs. What depends on the colours has the
-epoch in its key, so that the entries of both stand side by side; the rest is there once.
+epoch in its key, so that the entries of both stand side by side; the rest is there once. So does a
+job that goes on without some of its workers: the new epoch's entries are made as if these were not
+there, and the rest, which does not say what is summed, stays.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class JobPlan:
         slot_base: first slot of the job at every blue switch.
         window: slots of the job, a power of two; at most so many chunks are in flight.
         members: ranks of the workers that take part; None is all of them.
+        absent: ranks of those among them that this epoch leaves out.
     """
 
     job: int
@@ -54,6 +57,14 @@ class JobPlan:
     slot_base: int
     window: int
     members: frozenset[int] | None = None
+    absent: frozenset[int] = frozenset()
+
+    def present(self, network: Network) -> frozenset[int] | None:
+        """Ranks of the workers whose values are summed; None is all of the network's."""
+        if not self.absent:
+            return self.members
+        members = range(len(network.workers)) if self.members is None else self.members
+        return frozenset(members) - self.absent
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +101,8 @@ def share_slots(
 def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchProgram, ...]:
     """Return the program of every physical switch, in device order.
 
-    Plans of one job differ in their epoch and may differ in their blue switches, in nothing else.
+    Plans of one job differ in their epoch, and may in their blue switches and in whom they leave
+    out, in nothing else.
     Raises CompileError where they do, and where a blue switch would sum more sources than the
     program has bits for.
     """
@@ -100,17 +112,16 @@ def compile_programs(network: Network, jobs: Iterable[JobPlan]) -> tuple[SwitchP
         entries[name].extend(routes)
     first: dict[int, JobPlan] = {}
     for plan in jobs:
-        heard = heard_sources(network, plan.blue, plan.members)
-        bits = request_bits(network, plan.blue, heard)
-        is_new = _check_epochs(plan, first.setdefault(plan.job, plan))
-        for v, name in enumerate(network.topology.overlay.names):
-            if not heard[v]:
-                continue
-            if is_new:
-                children = [c for c in network.topology.overlay.tree.children[v] if heard[c]]
-                entries[name].extend(_membership(network, plan, v, children))
-                groups[name].append(_group(network, plan, v, children))
-            entries[name].extend(_of_epoch(network, plan, v, heard[v], bits[v]))
+        if _check_epochs(plan, first.setdefault(plan.job, plan)):
+            # Red everywhere: who belongs to the job, not what is summed where.
+            belong = heard_sources(network, frozenset(), plan.members)
+            for v, name in enumerate(network.topology.overlay.names):
+                if belong[v]:
+                    children = [c for c in network.topology.overlay.tree.children[v] if belong[c]]
+                    entries[name].extend(_membership(network, plan, v, children))
+                    groups[name].append(_group(network, plan, v, children))
+        for name, of_epoch in epoch_entries(network, plan).items():
+            entries[name].extend(of_epoch)
     return tuple(
         SwitchProgram(name, tuple(entries[name]), tuple(groups[name]))
         for name in network.topology.switches
@@ -135,7 +146,7 @@ def epoch_entries(network: Network, plan: JobPlan) -> Mapping[str, tuple[TableEn
 
     Raises CompileError where a blue switch would sum more sources than the program has bits for.
     """
-    heard = heard_sources(network, plan.blue, plan.members)
+    heard = heard_sources(network, plan.blue, plan.present(network))
     bits = request_bits(network, plan.blue, heard)
     return {
         name: tuple(_of_epoch(network, plan, v, heard[v], bits[v]))
@@ -234,10 +245,11 @@ def _check_epochs(plan: JobPlan, first: JobPlan) -> bool:
     """Whether the plan is the first of its job; CompileError where it contradicts the first."""
     if plan is first:
         return True
-    if plan != replace(first, epoch=plan.epoch, blue=plan.blue) or plan.epoch == first.epoch:
+    same = replace(first, epoch=plan.epoch, blue=plan.blue, absent=plan.absent)
+    if plan != same or plan.epoch == first.epoch:
         raise CompileError(
             f"job {plan.job}: two plans of epochs {first.epoch} and {plan.epoch} differ in more "
-            "than epoch and blue switches: stop the job and start it anew"
+            "than epoch, blue switches and absent workers: stop the job and start it anew"
         )
     return False
 

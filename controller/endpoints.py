@@ -78,8 +78,13 @@ def members(network: Network, plan: JobPlan) -> tuple[Host, ...]:
 def job_sources(network: Network, plan: JobPlan) -> Mapping[int, frozenset[int]]:
     """What the destination may hear under a plan: for every source, ranks within the job."""
     rank = {host.rank: i for i, host in enumerate(members(network, plan))}
-    heard = destination_sources(network, plan.blue, plan.members)
+    heard = destination_sources(network, plan.blue, plan.present(network))
     return {source: frozenset(rank[at] for at in ranks) for source, ranks in heard.items()}
+
+
+def absent_ranks(network: Network, plan: JobPlan) -> frozenset[int]:
+    """Ranks within the job of the workers that a plan leaves out."""
+    return frozenset(i for i, host in enumerate(members(network, plan)) if host.rank in plan.absent)
 
 
 def worker_config(
@@ -109,6 +114,7 @@ def worker_config(
         max_tries=timing.max_tries,
         patience=timing.timeout,
         ask_timeout=timing.ask_timeout,
+        absent=absent_ranks(network, plan),
     )
 
 
@@ -157,7 +163,8 @@ def destination_config(
         workers=[host.name for host in members(network, plan)],
         window=plan.window,
         stream=stream,
-        asked=destination_bits(network, plan.blue, plan.members),
+        asked=destination_bits(network, plan.blue, plan.present(network)),
+        absent=absent_ranks(network, plan),
         requests=RequestConfig(
             quiet=timing.quiet,
             timeout=timing.ask_timeout,

@@ -158,11 +158,8 @@ def facts_of(
 def find_stuck(network: Network, plan: JobPlan, facts: Facts) -> Stuck:
     """Where a chunk waits, and for whom. `plan` is the allocation that the chunk is under."""
     job, chunk = plan.job, facts.chunk
-    hosts = {
-        host.name: host
-        for host in network.workers
-        if plan.members is None or host.rank in plan.members
-    }
+    present = plan.present(network)
+    hosts = {host.name: host for host in network.workers if present is None or host.rank in present}
     if facts.lacking is None:
         return Stuck(job, chunk, None, (), Cause.DESTINATION)
     if not facts.lacking:

@@ -10,6 +10,14 @@ are those on the wire. Reallocation of job j from epoch e to epoch f, without lo
     all workers        Progress(j)                        until drained_below >= C
     all switches       entries of e removed
 
+Going on without some workers, under epoch f; nobody need hold:
+
+    all switches       entries of f, beside those of e
+    the destination    Exclude(j, f, absent, sources)     -> the term: which chunks are of f
+    all that are left  Follow(j, term)
+    all that are left  Progress(j)                        until drained
+    all switches       entries of e removed
+
 A hold that is not followed by a move is ended by `Release`. `Finish` ends an endless job alike:
 hold all workers, then the largest number is the end.
 """
@@ -22,6 +30,7 @@ from typing import TypeAlias
 
 from traffic.destination import Destination, DestinationConfig
 from traffic.endpoint import Endpoint
+from traffic.epochs import Term
 from traffic.errors import CommandError
 from traffic.host import Host
 from traffic.reports import (
@@ -108,12 +117,35 @@ class Release:
 class Move:
     """Put chunks from one number on under a newer epoch.
 
-    The destination is told its sources, and their bits in requests.
+    The destination is told its sources, and their bits in requests. `absent` are the ranks within
+    the job that have no part in it; None is as before.
     """
 
     job: int
     epoch: int
     from_chunk: int
+    sources: Mapping[int, frozenset[int]] | None = None
+    asked: Mapping[int, int] | None = None
+    absent: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exclude:
+    """Let a destination go on without some workers, from now on; answered with the `Term`."""
+
+    job: int
+    epoch: int
+    absent: frozenset[int]
+    sources: Mapping[int, frozenset[int]]
+    asked: Mapping[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Enter the term that a destination has decided; one in its place is told its sources too."""
+
+    job: int
+    term: Term
     sources: Mapping[int, frozenset[int]] | None = None
     asked: Mapping[int, int] | None = None
 
@@ -171,6 +203,8 @@ Command: TypeAlias = (
     | Hold
     | Release
     | Move
+    | Exclude
+    | Follow
     | Finish
     | Progress
     | Report
@@ -178,6 +212,7 @@ Command: TypeAlias = (
 )
 Answer: TypeAlias = (
     int
+    | Term
     | WorkerProgress
     | DestinationProgress
     | WorkerReport
@@ -228,12 +263,17 @@ class Commands:
                 return endpoint.next_chunk, []
             case Release(), Worker():
                 return None, endpoint.release(now)
-            case Move(epoch=epoch, from_chunk=first), Worker():
-                return None, endpoint.move(epoch, first, now)
-            case Move(sources=sources, asked=asked, epoch=epoch, from_chunk=first), Destination():
-                if sources is None:
-                    raise CommandError(f"job {endpoint.job}: the destination must know its sources")
-                endpoint.move(epoch, first, sources, asked)
+            case Move(epoch=epoch, from_chunk=first, absent=absent), Worker():
+                return None, endpoint.move(epoch, first, now, absent)
+            case Move() as move, Destination():
+                sources = _known(move)
+                endpoint.move(move.epoch, move.from_chunk, sources, move.asked, move.absent)
+            case Exclude(epoch=epoch, absent=absent, sources=sources, asked=asked), Destination():
+                return endpoint.exclude(epoch, absent, sources, now, asked), []
+            case Follow(term=term), Worker():
+                return None, endpoint.follow(term, now)
+            case Follow(term=term, asked=asked) as follow, Destination():
+                endpoint.follow(term, _known(follow), now, asked)
             case Finish(end=end), Worker():
                 return None, endpoint.finish(end, now)
             case Finish(end=end), Destination():
@@ -266,3 +306,10 @@ class Commands:
     def _attach(self, endpoint: Endpoint) -> None:
         self._host.detach(endpoint.job)
         self._host.attach(endpoint)
+
+
+def _known(command: Move | Follow) -> Mapping[int, frozenset[int]]:
+    """The sources that a destination is told; raises CommandError where it is not."""
+    if command.sources is None:
+        raise CommandError(f"job {command.job}: the destination must know its sources")
+    return command.sources

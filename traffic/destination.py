@@ -9,6 +9,7 @@ in any order and number.
 
 Reallocation: from one chunk number on another set of sources counts, under a newer epoch (`move`).
 Each chunk has one epoch and is gathered and answered under it alone, for as long as anyone may ask.
+Workers are left out (`exclude`) of all chunks that are not complete: these are gathered anew.
 
     gathering --all workers covered--> complete: answered once by multicast
      |  ^                               |  ^
@@ -20,43 +21,27 @@ that the root of the tree sends, so that the switches ask only where something i
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p4src.constants import AGG_UDP_PORT, Flag, Kind
-from traffic.destination_config import (
-    DestinationConfig,
-    DestinationStats,
-    Recipient,
-    Verdict,
-)
-from traffic.epochs import Epochs
+from traffic.destination_config import DestinationConfig, DestinationStats, Recipient, Verdict
+from traffic.epochs import Epochs, Term
 from traffic.errors import ConfigError, DecodeError
+from traffic.gathering import Gathering, Total
 from traffic.ledger import open_ledger
-from traffic.message import LANE_MAX, LANE_MIN, Message, decode_datagram, ip_bytes
+from traffic.message import Message, decode_datagram, ip_bytes
 from traffic.outgoing import Outgoing
 from traffic.requests import Requests
 from traffic.sources import Sources
 from traffic.stream import Mismatches
 
-_DIRECT = Flag.DIRECT.value
 _OVERFLOW = Flag.OVERFLOW.value
 _RESENT = Flag.RESENT.value
 _CONTRIBUTE = Kind.CONTRIBUTE.value
-
-
-class _Gathering:
-    """A chunk in progress: the largest disjoint sources heard, and the workers they cover."""
-
-    __slots__ = ("covered", "heard", "kept")
-
-    def __init__(self) -> None:
-        self.covered = 0
-        self.heard: set[int] = set()
-        self.kept: dict[int, Message] = {}
 
 
 class Destination:
@@ -65,11 +50,10 @@ class Destination:
     def __init__(self, config: DestinationConfig) -> None:
         self.config = config
         self._who = f"destination of job {config.job}"
-        self._epochs = Epochs(self._who, config.epoch)
-        self._sources = {config.epoch: self._sources_of(config.sources)}
-        self._all = (1 << len(config.workers)) - 1
+        self._epochs = Epochs(self._who, config.epoch, config.absent)
+        self._sources = {config.epoch: self._sources_of(config.sources, config.absent)}
         self._ip = ip_bytes(config.ip)
-        self._gathering: dict[int, _Gathering] = {}
+        self._gathering: dict[int, Gathering] = {}
         self._ledger = open_ledger(config)
         self._out = Outgoing(config, self._ledger)
         self._complete_count = 0
@@ -101,6 +85,11 @@ class Destination:
     def moved_at(self) -> int:
         """The chunk number (on the wire) from which that allocation holds."""
         return self._epochs.moved_at
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Its allocations that chunks may still be asked for of, and whom each leaves out."""
+        return self._epochs.terms
 
     @property
     def completed(self) -> int:
@@ -168,6 +157,12 @@ class Destination:
             self._requests_sent,
         )
 
+    @property
+    def without(self) -> Mapping[int, frozenset[int]]:
+        """Ranks whose values are not in a sum, by chunk; none of an endless job."""
+        chunks = 0 if self.config.stream is not None else self._ledger.chunks
+        return self._epochs.without(self.config.first_chunk, chunks)
+
     def first_incomplete(self) -> int | None:
         """The lowest chunk that is not complete."""
         return self._ledger.first_incomplete()
@@ -181,7 +176,8 @@ class Destination:
         if self._ledger.is_complete(chunk):
             return ()
         gathering = self._gathering.get(chunk)
-        missing = self._all & ~(gathering.covered if gathering else 0)
+        all_workers = self._sources[self._epochs.of(self.config.first_chunk + chunk)].all
+        missing = all_workers & ~(gathering.covered if gathering else 0)
         return tuple(rank for rank in range(len(self.config.workers)) if missing >> rank & 1)
 
     def lacking(self, chunk: int) -> tuple[str, ...]:
@@ -233,35 +229,75 @@ class Destination:
             return self._answer(self._index(message), _RESENT, now)
         return []
 
-    def enter_epoch(self, epoch: int) -> None:
-        """Go on under a newer allocation at once, with the same sources.
-
-        Complete chunks stay so; the others gather anew.
-        """
-        sources = self._sources[self._epochs.newest]
-        self._epochs.replace(epoch)
-        self._sources = {epoch: sources}
-        self._asked = {epoch: self._asked.popitem()[1]}
-        self._gathering.clear()
-        self._answered_at.clear()
-
     def move(
         self,
         epoch: int,
         from_chunk: int,
         sources: Mapping[int, frozenset[int]],
         asked: Mapping[int, int] | None = None,
+        absent: frozenset[int] | None = None,
     ) -> None:
         """Gather chunks from one number on (on the wire) under a newer epoch, from these sources.
 
-        `asked` is as in the configuration; without it every request goes to all.
+        `asked` is as in the configuration; without it every request goes to all. `absent` are the
+        ranks that have no part in it; None is as before.
         Told so once more it changes nothing. Raises ConfigError where the epoch is not newer,
         something has come for such a chunk, or the sources do not fit the workers.
         """
-        new = self._sources_of(sources)
-        if self._epochs.move(epoch, from_chunk, self.next_chunk):
+        without = self._epochs.last.absent if absent is None else absent
+        new = self._sources_of(sources, without)
+        if self._epochs.move(epoch, from_chunk, self.next_chunk, without):
             self._sources[epoch] = new
             self._asked[epoch] = asked or {}
+        self._forget_epochs()
+
+    def exclude(
+        self,
+        epoch: int,
+        absent: frozenset[int],
+        sources: Mapping[int, frozenset[int]],
+        now: int,
+        asked: Mapping[int, int] | None = None,
+    ) -> Term:
+        """Gather all chunks that are not complete anew, under a newer epoch without some workers.
+
+        Returns which chunks these are; told so once more, the same. Complete ones stay as they
+        are. Raises ConfigError where the epoch is not newer, has back whom the one before leaves
+        out, or the sources do not fit the workers.
+        """
+        if epoch == self.epoch:
+            return self._epochs.last
+        number, first = self.config.first_chunk, self.complete_below
+        kept = frozenset(
+            chunk
+            for chunk in range(first, self.next_chunk)
+            if self._ledger.is_complete(chunk - number)
+        )
+        term = Term(epoch, first, kept, absent)
+        self.follow(term, sources, now, asked)
+        return term
+
+    def follow(
+        self,
+        term: Term,
+        sources: Mapping[int, frozenset[int]],
+        now: int,
+        asked: Mapping[int, int] | None = None,
+    ) -> None:
+        """Enter a term that was decided by `exclude`, here or by a destination before this one."""
+        new = self._sources_of(sources, term.absent)
+        if self._epochs.follow(term):
+            self._sources[term.epoch] = new
+            self._asked[term.epoch] = asked or {}
+            self._gathering.clear()
+            if self._requests is not None:
+                self._requests.renew(now)
+        self._forget_epochs()
+
+    def _forget_epochs(self) -> None:
+        # A tensor with an end is known, and may be asked for, as a whole.
+        if self.config.stream is None:
+            return
         for old in self._epochs.drop_below(self.complete_below - self.config.pool):
             del self._sources[old], self._asked[old]
 
@@ -280,8 +316,8 @@ class Destination:
         if self._requests is not None:
             self._requests.end_at(chunks)
 
-    def _sources_of(self, sources: Mapping[int, frozenset[int]]) -> Sources:
-        return Sources(self.config.job, sources, len(self.config.workers))
+    def _sources_of(self, sources: Mapping[int, frozenset[int]], absent: frozenset[int]) -> Sources:
+        return Sources(self.config.job, sources, len(self.config.workers), absent)
 
     def _index(self, message: Message) -> int:
         """The row of `sums` that a message's chunk is."""
@@ -311,7 +347,7 @@ class Destination:
                     self._marks[flag] += 1
 
     def _take(self, message: Message, now: int) -> Verdict:
-        chunk, source = self._index(message), message.source
+        chunk = self._index(message)
         if self._ledger.is_complete(chunk):
             if not self._ledger.keeps(chunk):
                 return Verdict.LONG_COMPLETE
@@ -321,43 +357,25 @@ class Destination:
             return Verdict.ANSWERED_AGAIN
         gathering = self._gathering.get(chunk)
         if gathering is None:
-            gathering = self._gathering[chunk] = _Gathering()
+            gathering = self._gathering[chunk] = Gathering()
             self._next = max(self._next, chunk + 1)
-        if source in gathering.heard:
-            return Verdict.DUPLICATE
-        gathering.heard.add(source)
-        masks = self._sources[message.epoch].masks
-        mask = masks[source]
-        if mask & ~gathering.covered == 0:
-            return Verdict.COVERED
-        if mask & gathering.covered:
-            # Laminar: whatever it meets lies within it.
-            for smaller in [other for other in gathering.kept if masks[other] & mask]:
-                del gathering.kept[smaller]
-        gathering.covered |= mask
-        gathering.kept[source] = message
-        if gathering.covered != self._all:
-            return Verdict.COUNTED
-        self._complete(chunk, gathering.kept.values())
-        if self._requests is not None:
-            direct = any(part.flags & _DIRECT for part in gathering.kept.values())
-            self._requests.completed(chunk, now, direct=direct)
-        return Verdict.COMPLETING
+        verdict = gathering.take(message, self._sources[message.epoch])
+        if verdict is Verdict.COMPLETING:
+            self._complete(chunk, self._gathering.pop(chunk).total(), now)
+        return verdict
 
-    def _complete(self, chunk: int, messages: Collection[Message]) -> None:
-        parts = np.frombuffer(b"".join(message.lanes for message in messages), dtype=">i4")
-        total = parts.reshape(-1, self.config.lanes).sum(axis=0, dtype=np.int64)
-        fits = total.min(initial=0) >= LANE_MIN and total.max(initial=0) <= LANE_MAX
-        if not fits or any(message.flags & _OVERFLOW for message in messages):
+    def _complete(self, chunk: int, total: Total, now: int) -> None:
+        if total.overflowed:
             self._overflowed.add(chunk)
-        # astype of a number out of range keeps the low 32 bits, as a switch does.
-        exponent = max(message.exponent for message in messages)
-        if not self._ledger.complete(chunk, total.astype(np.int32), exponent):
-            self._mismatches.note(self.config.first_chunk + chunk)
+        number = self.config.first_chunk + chunk
+        absent = self._epochs.term(number).absent
+        if not self._ledger.complete(chunk, total.lanes, total.exponent, absent):
+            self._mismatches.note(number)
         self._complete_count += 1
         if self.config.stream is not None:
             self._answered_at.pop(chunk - self.config.pool, None)
-        del self._gathering[chunk]
+        if self._requests is not None:
+            self._requests.completed(chunk, now, direct=total.direct)
 
     def _answer(self, chunk: int, flags: int, now: int) -> list[bytes]:
         if self.config.answer_interval:
@@ -365,19 +383,18 @@ class Destination:
         if chunk in self._overflowed:
             flags |= _OVERFLOW
         self._answers += 1
-        number = self.config.first_chunk + chunk
-        return self._out.answer(chunk, self._epochs.of(number), flags)
+        return self._out.answer(chunk, self._epochs.term(self.config.first_chunk + chunk), flags)
 
     def _request(self, chunk: int) -> bytes:
         """Ask for the sources of a chunk that are not covered, or for all, past all switches."""
-        epoch = self._epochs.of(self.config.first_chunk + chunk)
+        term = self._epochs.term(self.config.first_chunk + chunk)
         gathering = self._gathering.get(chunk)
         covered = gathering.covered if gathering is not None else 0
-        masks, asked = self._sources[epoch].masks, self._asked[epoch]
+        masks, asked = self._sources[term.epoch].masks, self._asked[term.epoch]
         bits = {bit for source, bit in asked.items() if masks[source] & ~covered}
         direct = self._requests is not None and self._requests.direct
         self._requests_sent += 1
-        return self._out.request(chunk, epoch, bits if asked else None, direct=direct)
+        return self._out.request(chunk, term, bits if asked else None, direct=direct)
 
 
 __all__ = ["Destination", "DestinationConfig", "DestinationStats", "Recipient", "Verdict"]

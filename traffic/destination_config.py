@@ -40,6 +40,8 @@ class DestinationConfig:
     With `requests`, which need the window too, it asks for what is missing; `asked` gives the bit
     in a request of each source that the root of the tree sends. A source whose bit does not fit the
     lanes is left out and always asked. With none, all are.
+
+    `absent`: ranks of the workers that the first allocation leaves out.
     """
 
     job: int
@@ -60,6 +62,7 @@ class DestinationConfig:
     stream: Stream | None = None
     asked: Mapping[int, int] = field(default_factory=dict)
     requests: RequestConfig | None = None
+    absent: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         for name, bits in (("job", 16), ("epoch", 32)):
@@ -89,7 +92,7 @@ class DestinationConfig:
                     f"destination of job {self.job}: an endless tensor of {self.stream.lanes} "
                     f"lanes in a job of {self.lanes}"
                 )
-        check_laminar(self.job, self.sources, len(self.workers))
+        check_laminar(self.job, self.sources, len(self.workers), self.absent)
 
     @property
     def pool(self) -> int:

@@ -162,14 +162,6 @@ class InFlight:
                 wait = self.config.max_timeout if is_slow else self._backed_off(entry.timeouts)
                 yield self._again(chunk, wait, now)
 
-    def all_again(self, now: int) -> list[int]:
-        """Every chunk is sent again, as if for the first time; returns them in order."""
-        wait = self._timer.timeout()
-        for chunk, entry in self._entries.items():
-            entry.timeouts = entry.asks = entry.known = 0
-            self._again(chunk, wait, now)
-        return sorted(self._entries)
-
     def _waits_until(self, entry: _Entry) -> int:
         """When a chunk is repeated: once no answer at all has come for a timeout (RFC 6298, 5.3).
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traffic.destination_config import DestinationConfig
-from traffic.stream import MOST_CHUNKS, Rows, Stream
+from traffic.stream import MOST_CHUNKS, Stream, Sums
 
 
 class Ledger(Protocol):
@@ -25,8 +25,11 @@ class Ledger(Protocol):
     def is_complete(self, chunk: int) -> bool:
         """Whether the chunk's sum is known."""
 
-    def complete(self, chunk: int, total: NDArray[np.int32], exponent: int) -> bool:
-        """Note a sum and the largest exponent; whether it is right, as far as that is known."""
+    def complete(
+        self, chunk: int, total: NDArray[np.int32], exponent: int, absent: frozenset[int]
+    ) -> bool:
+        """Note a sum, without the values of some ranks, and the largest exponent; whether it is
+        right, as far as that is known."""
 
     def keeps(self, chunk: int) -> bool:
         """Whether some worker may still ask for the sum of a complete chunk."""
@@ -59,7 +62,9 @@ class TensorLedger:
         """See `Ledger`."""
         return self._complete[chunk] != 0
 
-    def complete(self, chunk: int, total: NDArray[np.int32], exponent: int) -> bool:
+    def complete(
+        self, chunk: int, total: NDArray[np.int32], exponent: int, absent: frozenset[int]
+    ) -> bool:
         """See `Ledger`: whoever knows the values compares afterwards."""
         self.sums[chunk] = total
         self.exponents[chunk] = exponent
@@ -115,7 +120,7 @@ class StreamLedger:
         self.sums = np.zeros((0, stream.lanes), dtype=np.int32)
         self.exponents = np.zeros(0, dtype=np.uint16)
         self._first = first_chunk
-        self._expected = Rows(stream.sums())
+        self._expected = Sums(stream)
         self._window = window
         self._latest = [slot - window for slot in range(window)]
         self._sums = [b""] * window
@@ -125,14 +130,16 @@ class StreamLedger:
         """See `Ledger`."""
         return chunk <= self._latest[chunk % self._window]
 
-    def complete(self, chunk: int, total: NDArray[np.int32], exponent: int) -> bool:
+    def complete(
+        self, chunk: int, total: NDArray[np.int32], exponent: int, absent: frozenset[int]
+    ) -> bool:
         """See `Ledger`."""
         slot = chunk % self._window
         lanes = total.astype(">i4").tobytes()
         self._latest[slot] = chunk
         self._sums[slot] = lanes
         self._exponents[slot] = exponent
-        return lanes == self._expected.chunk(self._first + chunk)
+        return lanes == self._expected.chunk(self._first + chunk, absent)
 
     def keeps(self, chunk: int) -> bool:
         """See `Ledger`."""

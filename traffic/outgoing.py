@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from p4src.constants import AGG_UDP_PORT, WORDS, Flag, Kind
 from traffic.destination_config import DestinationConfig
 from traffic.endpoint import Op
+from traffic.epochs import Term
 from traffic.ledger import Ledger
 from traffic.message import (
     ANSWER_HISTORY,
@@ -30,17 +31,17 @@ class Outgoing:
         )
         self._to_recipient = _to_recipient(config)
 
-    def answer(self, chunk: int, epoch: int, flags: int) -> list[bytes]:
+    def answer(self, chunk: int, term: Term, flags: int) -> list[bytes]:
         """The sum of a complete chunk, or its acknowledgement."""
         if self.config.op == Op.ALLREDUCE:
-            return [self._to_group.encode(self._message(Kind.RESULT, chunk, epoch, flags))]
-        frames = [self._to_group.encode(self._message(Kind.ACK, chunk, epoch, flags))]
+            return [self._to_group.encode(self._message(Kind.RESULT, chunk, term, flags))]
+        frames = [self._to_group.encode(self._message(Kind.ACK, chunk, term, flags))]
         if self._to_recipient is not None:
-            to_one = self._message(Kind.RESULT, chunk, epoch, flags)
+            to_one = self._message(Kind.RESULT, chunk, term, flags)
             frames.append(self._to_recipient.encode(to_one))
         return frames
 
-    def request(self, chunk: int, epoch: int, bits: Iterable[int] | None, *, direct: bool) -> bytes:
+    def request(self, chunk: int, term: Term, bits: Iterable[int] | None, *, direct: bool) -> bytes:
         """Ask for the sources with these bits, or for all; `direct`: for all, past all switches."""
         config = self.config
         length = config.lanes * LANE_BYTES
@@ -52,22 +53,22 @@ class Outgoing:
                 Flag.DIRECT.value if direct else 0,
                 config.job,
                 DESTINATION_SOURCE,
-                epoch,
+                term.epoch,
                 config.first_chunk + chunk,
-                len(config.workers),
+                len(config.workers) - len(term.absent),
                 wanted.to_bytes(word, "big") + bytes(length - word),
             )
         )
 
-    def _message(self, kind: Kind, chunk: int, epoch: int, flags: int) -> Message:
+    def _message(self, kind: Kind, chunk: int, term: Term, flags: int) -> Message:
         return Message(
             kind.value,
             flags,
             self.config.job,
             self._history(chunk),
-            epoch,
+            term.epoch,
             self.config.first_chunk + chunk,
-            len(self.config.workers),
+            len(self.config.workers) - len(term.absent),
             self._ledger.lanes_of(chunk) if kind is Kind.RESULT else b"",
             self._ledger.exponent_of(chunk),
         )

@@ -5,8 +5,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from traffic.endpoint import Op
 from traffic.errors import ConfigError
 from traffic.message import LANE_BYTES
+from traffic.stream import Stream, StreamPayload
+from traffic.worker_config import WorkerConfig
 
 
 class Payload(Protocol):
@@ -31,8 +34,9 @@ class Payload(Protocol):
     def message(self, chunk: int) -> tuple[bytes, int]:
         """Lanes (big-endian int32) and exponent of a chunk; each time the same."""
 
-    def answered(self, chunk: int, lanes: bytes, exponent: int) -> None:
-        """The answer to a chunk, told once: the sum (empty of an acknowledgement), the exponent."""
+    def answered(self, chunk: int, lanes: bytes, exponent: int, absent: frozenset[int]) -> None:
+        """The answer to a chunk, told once: the sum (empty of an acknowledgement), the exponent,
+        and the ranks whose values are not in it."""
 
 
 class Tensor:
@@ -56,7 +60,17 @@ class Tensor:
         start = chunk * self._row_bytes
         return self._rows[start : start + self._row_bytes], 0
 
-    def answered(self, chunk: int, lanes: bytes, exponent: int) -> None:
+    def answered(self, chunk: int, lanes: bytes, exponent: int, absent: frozenset[int]) -> None:
         """Keep a sum."""
         if lanes:
             self.sums[chunk] = np.frombuffer(lanes, dtype=">i4")
+
+
+def payload_of(config: WorkerConfig, values: NDArray[np.int32] | Stream | Payload) -> Payload:
+    """What a worker sends; raises ConfigError where it does not fit."""
+    if isinstance(values, np.ndarray):
+        return Tensor(values, with_sums=config.op == Op.ALLREDUCE)
+    if isinstance(values, Stream):
+        values.check_workers(f"worker {config.name}", config.workers)
+        return StreamPayload(values, config.rank, config.first_chunk)
+    return values

@@ -38,14 +38,20 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class DestinationReport:
-    """The destination: `sums` is int32 [chunks, lanes]; `waits_for` says what the first incomplete
-    chunk waits for, and is empty if there is none."""
+    """The destination of a job.
+
+    Attributes:
+        sums: int32 [chunks, lanes].
+        waits_for: what the first incomplete chunk waits for, empty if there is none.
+        without: ranks whose values are not in a sum, by chunk, of chunks that are without some.
+    """
 
     job: int
     done: bool
     sums: Values
     waits_for: str
     overflowed: frozenset[int]
+    without: Mapping[int, frozenset[int]]
 
     @classmethod
     def of(cls, destination: Destination) -> DestinationReport:
@@ -57,6 +63,7 @@ class DestinationReport:
             destination.sums,
             "" if waiting is None else destination.explain(waiting),
             destination.overflowed,
+            destination.without,
         )
 
 
@@ -68,6 +75,7 @@ class WorkerProgress:
         epoch, moved_at: the latest epoch, and the chunk from which it holds.
         next_chunk: the number above all chunks that have left.
         drained_below: every chunk below it is answered.
+        drained: whether every chunk of the epochs before the latest is answered.
         completed: chunks answered.
         mismatches, mismatched: wrong sums of an endless job, and the first of their chunks.
         first_answers: when the first chunk of each of the latest epochs was answered, in
@@ -81,6 +89,7 @@ class WorkerProgress:
     moved_at: int
     next_chunk: int
     drained_below: int
+    drained: bool
     completed: int
     in_flight: int
     held: bool
@@ -103,6 +112,7 @@ class WorkerProgress:
             moved_at=worker.moved_at,
             next_chunk=worker.next_chunk,
             drained_below=worker.drained_below,
+            drained=worker.drained,
             completed=worker.completed,
             in_flight=worker.in_flight,
             held=worker.held,

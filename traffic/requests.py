@@ -165,6 +165,12 @@ class Requests:
                 if waiting.newer == REORDERING:
                     self._overdue.append(older)
 
+    def renew(self, now: int) -> None:
+        """Chunks are gathered anew: what was asked for in vain says nothing of them."""
+        self._fruitless = 0
+        self._helped_at = now
+        self._is_direct = False
+
     def end_at(self, chunks: int) -> None:
         """The tensor ends after so many chunks."""
         self._chunks = chunks

@@ -11,19 +11,35 @@ from traffic.errors import ConfigError
 
 
 class Sources:
-    """Masks of the workers (bit `rank`) and weights, by source id."""
+    """Masks of the workers (bit `rank`) and weights, by source id; `all` is that of all workers."""
 
-    __slots__ = ("masks", "weights")
+    __slots__ = ("all", "masks", "weights")
 
-    def __init__(self, job: int, sources: Mapping[int, frozenset[int]], workers: int) -> None:
-        """Raises ConfigError unless the sets are laminar and each of the workers is in one."""
-        check_laminar(job, sources, workers)
+    def __init__(
+        self,
+        job: int,
+        sources: Mapping[int, frozenset[int]],
+        workers: int,
+        absent: frozenset[int] = frozenset(),
+    ) -> None:
+        """Raises ConfigError unless the sets are laminar and each worker that is not absent, and
+        no other, is in one."""
+        check_laminar(job, sources, workers, absent)
+        self.all = (1 << workers) - 1 & ~sum(1 << rank for rank in absent)
         self.masks = {source: sum(1 << rank for rank in ranks) for source, ranks in sources.items()}
         self.weights = {source: len(ranks) for source, ranks in sources.items()}
 
 
-def check_laminar(job: int, sources: Mapping[int, frozenset[int]], workers: int) -> None:
-    """Raise ConfigError unless the sets are nested or disjoint, and the workers all reachable."""
+def check_laminar(
+    job: int,
+    sources: Mapping[int, frozenset[int]],
+    workers: int,
+    absent: frozenset[int] = frozenset(),
+) -> None:
+    """Raise ConfigError unless the sets are nested or disjoint, and hold all workers but those
+    that are absent."""
+    if not set(range(workers)) - absent:
+        raise ConfigError(f"job {job}: all {workers} workers are left out; stop the job")
     # Largest first, each worker is labelled with the smallest set that holds it so far: a set is
     # nested in one of them if and only if all of its workers wear one label.
     label: list[int] = [0] * workers
@@ -38,6 +54,11 @@ def check_laminar(job: int, sources: Mapping[int, frozenset[int]], workers: int)
                 f"job {job}: source {source} speaks for ranks {min(ranks)} to {max(ranks)}, "
                 f"but the {workers} workers are 0 to {workers - 1}"
             )
+        if ranks & absent:
+            raise ConfigError(
+                f"job {job}: source {source} speaks for rank {min(ranks & absent)}, which is "
+                "left out"
+            )
         if len({label[rank] for rank in ranks}) > 1:
             raise ConfigError(
                 f"job {job}: the workers of source {source} overlap those of another source: "
@@ -45,6 +66,6 @@ def check_laminar(job: int, sources: Mapping[int, frozenset[int]], workers: int)
             )
         for rank in ranks:
             label[rank] = source
-    unheard = [rank for rank in range(workers) if not label[rank]]
+    unheard = [rank for rank in range(workers) if not label[rank] and rank not in absent]
     if unheard:
         raise ConfigError(f"job {job}: no source speaks for worker {unheard[0]}")

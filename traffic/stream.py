@@ -54,11 +54,12 @@ class Stream:
                 f"{who}: an endless tensor of {self.workers} workers in a job of {workers}"
             )
 
-    def sums(self) -> NDArray[np.int32]:
-        """The rows [period, lanes] of the sum over all workers."""
+    def sums(self, absent: frozenset[int] = frozenset()) -> NDArray[np.int32]:
+        """The rows [period, lanes] of the sum over all workers but those with these ranks."""
         total = np.zeros((self.period, self.lanes), dtype=np.int64)
         for rank in range(self.workers):
-            total += self.values(rank)
+            if rank not in absent:
+                total += self.values(rank)
         return total.astype(np.int32)
 
 
@@ -77,6 +78,23 @@ class Rows:
         row = self._rows[at]
         cut = turns % self._lanes * LANE_BYTES
         return row[cut:] + row[:cut]
+
+
+class Sums:
+    """The sums of a stream's chunks, over whichever workers have a part in each."""
+
+    __slots__ = ("_rows", "_stream")
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._rows: dict[frozenset[int], Rows] = {}
+
+    def chunk(self, chunk: int, absent: frozenset[int]) -> bytes:
+        """The sum of chunk number `chunk`, without the values of some ranks."""
+        rows = self._rows.get(absent)
+        if rows is None:
+            rows = self._rows[absent] = Rows(self._stream.sums(absent))
+        return rows.chunk(chunk)
 
 
 class Mismatches:
@@ -107,13 +125,13 @@ class StreamPayload:
         self.mismatches = Mismatches()
         self._first = first_chunk
         self._sent = Rows(stream.values(rank))
-        self._sums = Rows(stream.sums())
+        self._sums = Sums(stream)
 
     def message(self, chunk: int) -> tuple[bytes, int]:
         """A row, and no exponent."""
         return self._sent.chunk(self._first + chunk), 0
 
-    def answered(self, chunk: int, lanes: bytes, exponent: int) -> None:
+    def answered(self, chunk: int, lanes: bytes, exponent: int, absent: frozenset[int]) -> None:
         """Compare the sum; an acknowledgement carries none."""
-        if lanes and lanes != self._sums.chunk(self._first + chunk):
+        if lanes and lanes != self._sums.chunk(self._first + chunk, absent):
             self.mismatches.note(self._first + chunk)

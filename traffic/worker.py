@@ -15,6 +15,9 @@ At most `window` chunks are in flight, see `traffic.window`.
 Reallocation: `hold` keeps every chunk back that has not left yet, and says the number of the first
 of these; `move` lets chunks from one number on leave under a newer epoch, those below it under the
 old one. An endless job ends where it is told to (`finish`), or before chunk numbers wrap.
+
+Another worker is left out: `follow` puts all chunks that are not complete under a newer epoch, and
+sends those that are in flight again.
 """
 
 from collections import Counter
@@ -26,7 +29,7 @@ from numpy.typing import NDArray
 
 from p4src.constants import AGG_UDP_PORT, Flag, Kind
 from traffic.endpoint import Op
-from traffic.epochs import Epochs
+from traffic.epochs import Epochs, Term
 from traffic.errors import ConfigError, DecodeError
 from traffic.in_flight import InFlight
 from traffic.message import (
@@ -37,7 +40,7 @@ from traffic.message import (
     decode_datagram,
     ip_bytes,
 )
-from traffic.payload import Payload, Tensor
+from traffic.payload import Payload, Tensor, payload_of
 from traffic.stream import Mismatches, Stream, StreamPayload
 from traffic.window import Window
 from traffic.worker_config import ChunkFailure, WorkerConfig, WorkerCounters
@@ -47,6 +50,7 @@ _DIRECT = Flag.DIRECT.value
 _OVERFLOW = Flag.OVERFLOW.value
 _EPOCHS_TIMED = 8
 """Latest epochs whose first answer is remembered."""
+_CONTRIBUTE = Kind.CONTRIBUTE.value
 _REQUEST = Kind.REQUEST.value
 _DUPLICATE = "duplicate"
 _ANSWER = {Op.REDUCE: Kind.ACK.value, Op.ALLREDUCE: Kind.RESULT.value}
@@ -68,10 +72,10 @@ class Worker:
         clock: Callable[[], int] | None = None,
     ) -> None:
         self.config = config
-        self._payload = _payload(config, values)
+        self._payload = payload_of(config, values)
         self._lanes = self._payload.lanes
         self._clock = clock
-        self._epochs = Epochs(f"worker {config.name}", config.epoch)
+        self._epochs = Epochs(f"worker {config.name}", config.epoch, config.absent)
         self._encoder = FrameEncoder(
             Flow(
                 config.mac,
@@ -105,8 +109,21 @@ class Worker:
 
     @property
     def moved_at(self) -> int:
-        """The chunk number (on the wire) from which that allocation holds."""
+        """The chunk number (on the wire) from which it holds."""
         return self._epochs.moved_at
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Its allocations so far, and whom each leaves out."""
+        return self._epochs.terms
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing under an epoch before the latest is without an answer."""
+        first, last = self.config.first_chunk, self._epochs.last
+        if self._window.low < last.from_chunk - first:
+            return False
+        return all(self._window.is_answered(chunk - first) for chunk in last.kept)
 
     @property
     def chunks(self) -> int:
@@ -216,14 +233,41 @@ class Worker:
         """Let chunks leave again; the frames to send."""
         return self._first(self._window.release(), now)
 
-    def move(self, epoch: int, from_chunk: int, now: int) -> list[bytes]:
+    def move(
+        self, epoch: int, from_chunk: int, now: int, absent: frozenset[int] | None = None
+    ) -> list[bytes]:
         """Put chunks from one number on (on the wire) under a newer epoch, and release.
 
-        Told so once more it only releases. Raises ConfigError where the epoch is not newer or
-        such a chunk has left already.
+        `absent`: the ranks that it is without; None is as before. Told so once more it only
+        releases. Raises ConfigError where the epoch is not newer or such a chunk has left already.
         """
-        self._epochs.move(epoch, from_chunk, self.next_chunk)
+        self._epochs.move(epoch, from_chunk, self.next_chunk, absent)
         return self.release(now)
+
+    def follow(self, term: Term, now: int) -> list[bytes]:
+        """Go on without some workers, as the destination has decided, and release.
+
+        What is in flight of the new term is sent as for the first time. Told so once more it only
+        releases. Raises ConfigError where the epoch is not newer, it is left out itself, or it has
+        an answer to a chunk that is not complete.
+        """
+        config, window = self.config, self._window
+        if config.rank in term.absent:
+            raise ConfigError(f"worker {config.name}: is left out of epoch {term.epoch} itself")
+        moved = [
+            chunk
+            for chunk in range(max(0, term.from_chunk - config.first_chunk), window.next)
+            if term.covers(config.first_chunk + chunk)
+        ]
+        answered = next((chunk for chunk in moved if window.is_answered(chunk)), None)
+        if answered is not None and term.epoch > self.epoch:
+            raise ConfigError(
+                f"worker {config.name}: has an answer to chunk {config.first_chunk + answered}, "
+                f"which is not complete before epoch {term.epoch}: the destination has lost it"
+            )
+        if not self._epochs.follow(term):
+            return self.release(now)
+        return self._first((c for c in moved if c in self._in_flight), now) + self.release(now)
 
     def finish(self, end: int, now: int) -> list[bytes]:
         """End the job before chunk number `end` (on the wire), and release.
@@ -267,14 +311,6 @@ class Worker:
             self._failure = ChunkFailure(config.name, config.job, config.first_chunk + chunk, tries)
         return frames
 
-    def enter_epoch(self, epoch: int, now: int) -> list[bytes]:
-        """Go on under a newer allocation at once: chunks in flight are sent again under it.
-
-        Answers of the old one are no longer accepted; the destination answers again.
-        """
-        self._epochs.replace(epoch)
-        return self._again((chunk, False) for chunk in self._in_flight.all_again(now))
-
     def _objection(self, datagram: Datagram) -> str | None:
         """Why a message is no answer to this worker, None if it is one."""
         message = datagram.message
@@ -282,7 +318,8 @@ class Worker:
             return "not-addressed"
         if message.job != self.config.job:
             return "other-job"
-        if message.epoch != self._epochs.of(message.chunk):
+        term = self._epochs.term(message.chunk)
+        if message.epoch != term.epoch:
             return "other-epoch"
         if message.kind not in (_ANSWER[self.config.op], _REQUEST):
             return "other-kind"
@@ -295,7 +332,7 @@ class Worker:
             return _DUPLICATE
         if chunk not in self._in_flight:
             return "not-sent"
-        if message.weight != self.config.workers:
+        if message.weight != self.config.workers - len(term.absent):
             return "wrong-weight"
         return None
 
@@ -304,7 +341,8 @@ class Worker:
         self._in_flight.answer(chunk, now)
         if message.flags & _OVERFLOW:
             self._overflowed.add(chunk)
-        self._payload.answered(chunk, message.lanes, message.exponent)
+        absent = self._epochs.term(message.chunk).absent
+        self._payload.answered(chunk, message.lanes, message.exponent, absent)
         if message.epoch not in self._first_answers:
             self._first_answers[message.epoch] = now if self._clock is None else self._clock()
             for old in sorted(self._first_answers)[:-_EPOCHS_TIMED]:
@@ -347,29 +385,9 @@ class Worker:
         config = self.config
         number = config.first_chunk + chunk
         lanes, exponent = self._payload.message(chunk)
-        return self._encoder.encode(
-            Message(
-                Kind.CONTRIBUTE.value,
-                flags,
-                config.job,
-                config.source,
-                self._epochs.of(number),
-                number,
-                1,
-                lanes,
-                exponent,
-            )
-        )
-
-
-def _payload(config: WorkerConfig, values: NDArray[np.int32] | Stream | Payload) -> Payload:
-    """What the worker sends; raises ConfigError where it does not fit."""
-    if isinstance(values, np.ndarray):
-        return Tensor(values, with_sums=config.op == Op.ALLREDUCE)
-    if isinstance(values, Stream):
-        values.check_workers(f"worker {config.name}", config.workers)
-        return StreamPayload(values, config.rank, config.first_chunk)
-    return values
+        kind, job, source, epoch = _CONTRIBUTE, config.job, config.source, self._epochs.of(number)
+        message = Message(kind, flags, job, source, epoch, number, 1, lanes, exponent)
+        return self._encoder.encode(message)
 
 
 __all__ = ["ChunkFailure", "Worker", "WorkerConfig", "WorkerCounters"]

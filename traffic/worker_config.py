@@ -23,6 +23,8 @@ class WorkerConfig:
     While others are answered, a chunk is repeated only after `patience`, by default
     `initial_timeout`; `ask_timeout`, by default `min_timeout`, is the least time between two
     attempts to get an answer that is known to exist.
+
+    `absent`: ranks of the workers that its first allocation leaves out.
     """
 
     name: str
@@ -49,6 +51,7 @@ class WorkerConfig:
     patience: int = 0
     ask_timeout: int = 0
     max_tries: int = 200
+    absent: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "patience", self.patience or self.initial_timeout)

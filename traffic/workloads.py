@@ -7,8 +7,9 @@ so that a run whose sums come from a network can be compared bit for bit with on
 from numpy.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +43,17 @@ def synthetic(workers: int, chunks: int, seed: int, lanes: int = LANES) -> NDArr
     return values
 
 
-def exact_sums(values: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Sums over the workers of values [workers, chunks, lanes], in 64 bits."""
+def exact_sums(
+    values: NDArray[np.int32], without: Mapping[int, frozenset[int]] = MappingProxyType({})
+) -> NDArray[np.int64]:
+    """Sums over the workers of values [workers, chunks, lanes], in 64 bits.
+
+    `without`: the ranks whose values are not in a sum, by chunk.
+    """
     sums: NDArray[np.int64] = values.sum(axis=0, dtype=np.int64)
+    for chunk, ranks in without.items():
+        for rank in ranks:
+            sums[chunk] -= values[rank, chunk]
     return sums
 
 

@@ -26,6 +26,7 @@ from typing import Any, Self
 from controller.compile import JobPlan, destination_bits
 from controller.endpoints import (
     Timing,
+    absent_ranks,
     destination_config,
     job_sources,
     members,
@@ -58,7 +59,9 @@ from traffic.commands import (
     AttachWorker,
     Command,
     Detach,
+    Exclude,
     Finish,
+    Follow,
     Hold,
     Move,
     Release,
@@ -66,6 +69,7 @@ from traffic.commands import (
     Start,
 )
 from traffic.endpoint import Op
+from traffic.epochs import Term
 from traffic.reports import (
     DestinationProgress,
     DestinationReport,
@@ -170,6 +174,8 @@ class NetworkClient:
         to = destination_config(network, plan, op, timing, chunks, first_chunk, stream)
         commands: list[tuple[str, Command]] = [(network.destination.name, AttachDestination(to))]
         for rank, host in enumerate(members(network, plan)):
+            if host.rank in plan.absent:
+                continue
             told = worker_config(network, plan, host, op, timing, first_chunk)
             own = values if isinstance(values, Stream) else values[rank]
             commands.append((host.name, AttachWorker(told, own)))
@@ -195,9 +201,37 @@ class NetworkClient:
         """
         network = self.rooted(root)
         sources = job_sources(network, plan)
-        asked = destination_bits(network, plan.blue, plan.members)
-        self.tell_job(Move(plan.job, plan.epoch, from_chunk, sources, asked), Part.DESTINATION)
-        self.tell_job(Move(plan.job, plan.epoch, from_chunk))
+        asked = destination_bits(network, plan.blue, plan.present(network))
+        absent = absent_ranks(network, plan)
+        move = Move(plan.job, plan.epoch, from_chunk, sources, asked, absent)
+        self.tell_job(move, Part.DESTINATION)
+        self.tell_job(Move(plan.job, plan.epoch, from_chunk, absent=absent))
+
+    def exclude(self, plan: JobPlan, root: str | None = None) -> Term:
+        """Go on without the workers that a plan leaves out: destination, then those that are left.
+
+        The switches hold the entries of the plan, beside those of the one before. Returns which
+        chunks are under it; told so once more it changes nothing. `root` is that of the job.
+        """
+        network = self.rooted(root)
+        told = self.tell_job(
+            Exclude(
+                plan.job,
+                plan.epoch,
+                absent_ranks(network, plan),
+                job_sources(network, plan),
+                destination_bits(network, plan.blue, plan.present(network)),
+            ),
+            Part.DESTINATION,
+        )
+        term = next((answer for answer in told.values() if isinstance(answer, Term)), None)
+        if term is None:
+            raise RunFailedError(
+                f"job {plan.job}: its destination was killed, so it cannot go on without a worker"
+            )
+        # From here on the network counts those that are left out to the job no more.
+        self.tell_job(Follow(plan.job, term))
+        return term
 
     def change_root(self, job: int, plan: JobPlan, op: Op, stream: Stream, root: str) -> int:
         """Let a job go on with its destination at another switch, under the number of `plan`.

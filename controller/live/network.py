@@ -11,7 +11,14 @@ from controller.errors import BadInputError
 from controller.live.requests import JobHosts, Part
 from controller.p4rt import SwitchAddress
 from topologies.network import Network
-from traffic.commands import Answer, AttachDestination, AttachWorker, Command, Detach
+from traffic.commands import (
+    Answer,
+    AttachDestination,
+    AttachWorker,
+    Command,
+    Detach,
+    Exclude,
+)
 
 
 class LiveNetwork(Protocol):
@@ -141,6 +148,10 @@ class Roster:
                     self._workers.setdefault(config.job, {})[name] = part
                 case AttachDestination(to):
                     self._destination[to.job] = name
+                case Exclude(job, _, absent):
+                    workers = self._workers.get(job, {})
+                    for gone in [at for at, (rank, _) in workers.items() if rank in absent]:
+                        del workers[gone]
                 case Detach(job) if self._destination.get(job) == name:
                     del self._destination[job]
                 case Detach(job):

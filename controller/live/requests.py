@@ -85,7 +85,7 @@ class Tell:
 class TellJob:
     """One command for the hosts of a job; answered with their answers by host.
 
-    Hosts that were killed are left out.
+    Hosts that were killed, and workers that the job goes on without, are left out.
     """
 
     command: Command

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from controller.p4rt import BlockingFleet, SwitchUnreachableError, connect_block
 from controller.program import SwitchProgram
 from p4src import artefacts
 from topologies.network import Network, NetworkError
-from traffic.commands import Hold
+from traffic.commands import Detach, Hold
 from traffic.endpoint import Op
 from traffic.stream import Stream
 
@@ -172,6 +173,30 @@ def test_a_job_goes_on_with_another_root(client: NetworkClient, fleet: BlockingF
     client.detach(5)
     with pytest.raises(NetworkError, match="edge0-0: no destination is attached to it"):
         client.rooted("edge0-0")
+
+
+def test_a_job_goes_on_without_a_worker(client: NetworkClient, fleet: BlockingFleet) -> None:
+    old = plan_of(6, 21, {0, 2})
+    fleet.reconcile(programs(client.network, old))
+    client.attach(old, Op.ALLREDUCE, Stream(seed=6, workers=4))
+    client.start(6)
+    passed(client, 6, 20)
+    new = replace(old, epoch=22, absent=frozenset({3}))
+    fleet.reconcile(programs(client.network, old, new))
+    # The worker that is left out does not know it, and goes on sending.
+    term = client.exclude(new)
+    assert term == client.exclude(new)
+    assert term.absent == {3}
+    eventually(lambda: all(one.drained for one in client.progress(6).workers))
+    fleet.reconcile(programs(client.network, new))
+    progress = passed(client, 6, term.from_chunk + 20)
+    assert [one.name for one in progress.workers] == ["w0", "w1", "w2"]
+    client.stop(6)
+    eventually(partial(is_done, client, 6))
+    assert client.progress(6).mismatches == 0
+    assert [job.workers for job in client.jobs()] == [("w0", "w1", "w2")]
+    client.detach(6)
+    client.tell([("w3", Detach(6))])
 
 
 def test_a_killed_switch_is_gone_until_it_is_restarted(client: NetworkClient) -> None:

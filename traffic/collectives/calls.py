@@ -194,7 +194,7 @@ class BlockPayload:
             return self._nothing, exponent
         return blocks.encode(block, int(self.agreed[block])), exponent
 
-    def answered(self, chunk: int, lanes: bytes, exponent: int) -> None:
+    def answered(self, chunk: int, lanes: bytes, exponent: int, absent: frozenset[int]) -> None:
         """Keep an exponent and a sum."""
         if chunk < self._blocks.blocks:
             self.agreed[chunk] = exponent

@@ -13,10 +13,12 @@ from controller.compile import (
     JobPlan,
     compile_programs,
     destination_sources,
+    epoch_entries,
     heard_sources,
     sent_sources,
     share_slots,
 )
+from controller.endpoints import job_sources
 from controller.placement import Tree, loads
 from controller.program import TableEntry
 from p4src.constants import SLOTS, SOURCES
@@ -154,6 +156,30 @@ def test_only_members_of_a_job_are_admitted_summed_and_answered() -> None:
     assert {entry.table for entry in programs["s2"].entries} == {"ipv4_routes"}
     assert len(programs["s1"].groups[0].replicas) == 1
     assert set(destination_sources(network, plan.blue, plan.members)) == {1, *present}
+
+
+def test_a_worker_that_is_left_out_is_summed_no_more_and_belongs_to_the_job_still() -> None:
+    network = wire(topology_of(Tree(parent=[-1, 0, 0], rate=[1] * 3, load=[1, 2, 1])))
+    plan = JobPlan(job=1, epoch=1, blue=frozenset({0, 1, 2}), slot_base=0, window=8)
+    # The worker of s2, and one of the two of s1.
+    gone = frozenset({network.workers_at["s2"][0].rank, network.workers_at["s1"][0].rank})
+    without = replace(plan, epoch=2, absent=gone)
+    added = epoch_entries(network, without)
+    assert "s2" not in added
+    joins = {
+        dict(entry.match)["source"]: dict(entry.params)["weight"]
+        for entries in added.values()
+        for entry in entries
+        if entry.table == "blue_sources"
+    }
+    left = [host.source for host in network.workers if host.rank not in gone]
+    assert joins == {left[0]: 1, left[1]: 1, network.interval[1][0]: 1}
+    for old, both in zip(
+        compile_programs(network, [plan]), compile_programs(network, [plan, without]), strict=True
+    ):
+        assert set(both.entries) == {*old.entries, *added.get(both.name, ())}
+        assert both.groups == old.groups
+    assert set(job_sources(network, without)) == {*left, 1, network.interval[1][0]}
 
 
 def test_jobs_get_slots_of_their_own() -> None:

@@ -203,21 +203,6 @@ def test_one_answer_serves_many_that_ask_within_the_interval() -> None:
     }
 
 
-def test_a_new_epoch_keeps_complete_chunks_and_gathers_the_others_anew() -> None:
-    dest = destination(SOLO[:2], 2, chunks=2)
-    for source in (1, 2):
-        dest.receive(contribution(source, ONES), 0)
-    dest.receive(contribution(1, ONES, chunk=1), 0)
-    dest.enter_epoch(EPOCH + 1)
-    assert dest.missing(0) == ()
-    assert dest.missing(1) == (0, 1)
-    assert dest.receive(contribution(2, ONES, chunk=1), 0) == []
-    again = dest.receive(contribution(1, ONES, epoch=EPOCH + 1), 0)
-    assert decode_frame(again[0]).epoch == EPOCH + 1
-    with pytest.raises(ConfigError, match="not newer"):
-        dest.enter_epoch(EPOCH + 1)
-
-
 def test_a_stuck_chunk_is_explained() -> None:
     dest = destination([frozenset({rank}) for rank in range(11)], 11)
     dest.receive(contribution(1, ONES), 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4src.constants import LANES, Flag
+from tests.unit.traffic.cloud import Cloud
 from tests.unit.traffic.hosts import (
     EPOCH,
     JOB,
@@ -277,54 +277,6 @@ def test_an_endless_destination_counts_wrong_sums() -> None:
 def test_an_endless_destination_that_cannot_work_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=f"job {JOB}: an endless"):
         moving(**changes)
-
-
-class Cloud:
-    """Machines alone, over a network that delays, loses and repeats frames at will."""
-
-    def __init__(self, workers: int, window: int, op: Op, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.workers = workers
-        stream = Stream(seed=2, workers=workers, period=5)
-        sources = [frozenset({rank}) for rank in range(workers)]
-        self.destination = destination(
-            sources, workers, chunks=0, window=window, stream=stream, op=op
-        )
-        told: dict[str, Any] = {"initial_timeout": 60, "min_timeout": 60}
-        self.everyone = [
-            Worker(worker(rank, workers, chunks=0, window=window, op=op, **told).config, stream)
-            for rank in range(workers)
-        ]
-        self.up: list[bytes] = []
-        self.down: list[tuple[int, bytes]] = []
-        self.first_sends: Counter[int] = Counter()
-
-    def send(self, frames: list[bytes]) -> None:
-        for frame in frames:
-            message = decode_frame(frame)
-            if not message.flags & Flag.RESENT:
-                self.first_sends[message.chunk] += 1
-            self.up.extend([frame] * self.rng.choice([0, 1, 1, 1, 2]))
-
-    def step(self, now: int) -> None:
-        rng = self.rng
-        for w in self.everyone:
-            self.send(w.tick(now))
-        if self.up:
-            for frame in self.destination.receive(self.up.pop(rng.randrange(len(self.up))), now):
-                reached = [rank for rank in range(self.workers) if rng.random() > 0.2]
-                self.down.extend((rank, frame) for rank in reached)
-        if self.down:
-            rank, frame = self.down.pop(rng.randrange(len(self.down)))
-            self.send(self.everyone[rank].receive(frame, now))
-
-    def move(self, now: int) -> None:
-        start = max(w.hold() for w in self.everyone)
-        epoch = self.destination.epoch + self.rng.randint(1, 3)
-        self.destination.move(epoch, start, self.destination.config.sources)
-        for w in self.rng.sample(self.everyone, self.workers):
-            self.send(w.move(epoch, start, now))
-            self.step(now)
 
 
 @given(

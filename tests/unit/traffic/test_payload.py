@@ -27,7 +27,7 @@ class Chain:
         value = 0 if chunk < self.reach or not self.reach else 1 + self.told[chunk - self.reach][1]
         return pack_lanes([value] * LANES), chunk + 1
 
-    def answered(self, chunk: int, lanes: bytes, exponent: int) -> None:
+    def answered(self, chunk: int, lanes: bytes, exponent: int, absent: frozenset[int]) -> None:
         """Once a chunk."""
         assert chunk not in self.told
         self.told[chunk] = (lanes, exponent)

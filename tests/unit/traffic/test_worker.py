@@ -301,21 +301,6 @@ def test_overflow_is_noticed() -> None:
     assert w.overflowed == {1}
 
 
-def test_a_new_epoch_sends_what_is_in_flight_again_under_it() -> None:
-    w = worker(0, 2, chunks=6, window=2, initial_timeout=100, min_timeout=1)
-    w.start(0)
-    w.receive(answer(w.config, 0), 10)
-    frames = w.enter_epoch(EPOCH + 1, 20)
-    assert chunks_of(frames) == [1, 2]
-    assert flags_of(frames) == [RESENT, RESENT]
-    assert {decode_frame(frame).epoch for frame in frames} == {EPOCH + 1}
-    assert w.receive(answer(w.config, 1), 21) == []
-    assert w.counters.ignored == {"other-epoch": 1}
-    assert chunks_of(w.receive(answer(w.config, 1, epoch=EPOCH + 1), 22)) == [3]
-    with pytest.raises(ConfigError, match="epoch 4 is not newer than 4"):
-        w.enter_epoch(EPOCH + 1, 30)
-
-
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
