@@ -268,11 +268,8 @@ class Destination:
         if epoch == self.epoch:
             return self._epochs.last
         number, first = self.config.first_chunk, self.complete_below
-        kept = frozenset(
-            chunk
-            for chunk in range(first, self.next_chunk)
-            if self._ledger.is_complete(chunk - number)
-        )
+        later = range(first, self.next_chunk)
+        kept = frozenset(chunk for chunk in later if self._ledger.is_complete(chunk - number))
         term = Term(epoch, first, kept, absent)
         self.follow(term, sources, now, asked)
         return term
@@ -290,6 +287,8 @@ class Destination:
             self._sources[term.epoch] = new
             self._asked[term.epoch] = asked or {}
             self._gathering.clear()
+            # Who has gone may have been ahead of all that are left.
+            self._next = max(term.kept, default=term.from_chunk - 1) + 1 - self.config.first_chunk
             if self._requests is not None:
                 self._requests.renew(now)
         self._forget_epochs()

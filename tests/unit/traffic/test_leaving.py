@@ -76,6 +76,21 @@ def test_the_destination_keeps_what_is_complete_and_gathers_the_others_anew() ->
     assert dict(dest.without) == dict.fromkeys((1, 3, 4, 5, 6, 7), GONE)
 
 
+def test_a_job_moves_and_ends_where_those_that_are_left_are() -> None:
+    dest = destination(list(SOLO.values()), 3, chunks=20)
+    for chunk in range(4):
+        dest.receive(contribution(3, ONES, chunk=chunk), 0)
+    for source in SOLO:
+        dest.receive(contribution(source, ONES, chunk=1), 0)
+    assert dest.next_chunk == 4
+    # Only the worker that is gone had got beyond chunk 1.
+    dest.exclude(EPOCH + 1, GONE, LEFT, 1)
+    assert dest.next_chunk == 2
+    dest.move(EPOCH + 2, 2, LEFT)
+    dest.finish(2)
+    assert dest.terms[-1] == Term(EPOCH + 2, 2, absent=GONE)
+
+
 @pytest.mark.parametrize(
     ("absent", "sources", "text"),
     [
