@@ -16,7 +16,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,9 +53,9 @@ class Outcome:
     correct: bool
     differing: tuple[str, ...]
     resent: int
-    installed: tuple[float, ...]
     first_chunk: tuple[float, ...]
     whole: tuple[float, ...]
+    steps: tuple[Mapping[str, float], ...]
 
     @property
     def passed(self) -> bool:
@@ -97,9 +97,11 @@ def run(target: str, options: argparse.Namespace) -> Outcome:
                 if link.messages != link.expected
             ),
             resent=job.retransmissions,
-            installed=tuple(1e3 * change.installed_after for change in changes),
             first_chunk=tuple(1e3 * change.first_chunk_after for change in changes),
             whole=tuple(1e3 * change.seconds for change in changes),
+            steps=tuple(
+                {step.name: 1e3 * step.seconds for step in change.steps} for change in changes
+            ),
         )
 
 
@@ -133,7 +135,7 @@ def shown(outcomes: Sequence[Outcome]) -> Table:
     table = Table(title="command to first chunk under the new epoch, ms")
     for heading in (
         "target", "switches", "workers", "window", "changes", "chunks", "sums", "links", "resent",
-        "installed p50", "min", "p50", "p90", "p99", "max", "aim", "whole p50",
+        "min", "p50", "p90", "p99", "max", "aim", "whole p50",
     ):  # fmt: skip
         table.add_column(heading, justify="left" if heading == "target" else "right")
     for one in outcomes:
@@ -145,11 +147,24 @@ def shown(outcomes: Sequence[Outcome]) -> Table:
             "right" if one.correct else "WRONG",
             f"{len(one.differing)} differ" if one.differing else "predicted",
             str(one.resent),
-            f"{quantile(one.installed, 0.5):.0f}",
             *(f"{quantile(first, q):.0f}" for q in (0, 0.5, 0.9, 0.99, 1)),
             f"< {AIM_MS[one.target]}",
             f"{quantile(one.whole, 0.5):.0f}",
         )
+    return table
+
+
+def shown_steps(outcomes: Sequence[Outcome]) -> Table:
+    """How long each step takes; and those of the change whose first chunk was the last to come."""
+    table = Table(title="steps of a change, ms")
+    for heading in ("target", "step", "p50", "p90", "p99", "max", "of the slowest"):
+        table.add_column(heading, justify="left" if heading in ("target", "step") else "right")
+    for one in outcomes:
+        slowest = one.steps[max(range(len(one.steps)), key=one.first_chunk.__getitem__)]
+        for name in slowest:
+            times = [steps[name] for steps in one.steps]
+            cells = [*(quantile(times, q) for q in (0.5, 0.9, 0.99, 1)), slowest[name]]
+            table.add_row(one.target, name, *(f"{cell:.1f}" for cell in cells))
     return table
 
 
@@ -191,6 +206,7 @@ def main(arguments: Sequence[str]) -> int:
         for link in outcomes[-1].differing if not outcomes[-1].resent else ():
             console.print(f"{target}: {link}")
     console.print(shown(outcomes))
+    console.print(shown_steps([outcome for outcome in outcomes if outcome.steps]))
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 

@@ -45,7 +45,7 @@ class ReallocateRequest(_message.Message):
     def __init__(self, job: _Optional[int] = ..., choice: _Optional[_Union[Choice, _Mapping]] = ..., root: _Optional[str] = ...) -> None: ...
 
 class Change(_message.Message):
-    __slots__ = ("job", "epoch", "strategy", "k", "blue", "congestion", "total_congestion", "first_chunk", "inserted", "deleted", "installed_after", "first_chunk_after", "seconds", "full", "root", "was")
+    __slots__ = ("job", "epoch", "strategy", "k", "blue", "congestion", "total_congestion", "first_chunk", "inserted", "deleted", "installed_after", "first_chunk_after", "seconds", "full", "root", "was", "steps")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +62,7 @@ class Change(_message.Message):
     FULL_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
     WAS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     job: int
     epoch: int
     strategy: str
@@ -78,7 +79,16 @@ class Change(_message.Message):
     full: _containers.RepeatedScalarFieldContainer[str]
     root: str
     was: int
-    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., total_congestion: _Optional[str] = ..., first_chunk: _Optional[int] = ..., inserted: _Optional[int] = ..., deleted: _Optional[int] = ..., installed_after: _Optional[float] = ..., first_chunk_after: _Optional[float] = ..., seconds: _Optional[float] = ..., full: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., was: _Optional[int] = ...) -> None: ...
+    steps: _containers.RepeatedCompositeFieldContainer[Step]
+    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., total_congestion: _Optional[str] = ..., first_chunk: _Optional[int] = ..., inserted: _Optional[int] = ..., deleted: _Optional[int] = ..., installed_after: _Optional[float] = ..., first_chunk_after: _Optional[float] = ..., seconds: _Optional[float] = ..., full: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., was: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ...) -> None: ...
+
+class Step(_message.Message):
+    __slots__ = ("name", "seconds")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    seconds: float
+    def __init__(self, name: _Optional[str] = ..., seconds: _Optional[float] = ...) -> None: ...
 
 class StopJobRequest(_message.Message):
     __slots__ = ("job",)

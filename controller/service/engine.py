@@ -9,7 +9,9 @@ A reallocation goes through the phases that the database knows, each written the
     draining    until every chunk before C is answered; then the old entries are removed
     running
 
-A change of the root goes through the same phases, see `controller.service.succession`.
+A change of the root goes through the same phases. What the two differ in is in
+`controller.service.reallocation` and `succession`. Only one change at a time is planned, installed
+and moved; those that drain do so side by side.
 
 Whoever finds a job in a phase, this controller or the next one, goes on from there: before
 `moving` back, from then on forward.
@@ -21,8 +23,7 @@ import asyncio
 import json
 import logging
 import time
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 
 from controller.errors import BadInputError, BluetreeError, RunFailedError
 from controller.live.client import NetworkClient
@@ -32,11 +33,14 @@ from controller.p4rt import SwitchError
 from controller.program import SwitchProgram
 from controller.service import ledger
 from controller.service.admission import Choice, Wish
+from controller.service.change import Change, Changed
 from controller.service.closing import Closer
 from controller.service.errors import NotNowError, UnknownJobError
+from controller.service.moments import Stopwatch
 from controller.service.planner import Order, Planner
-from controller.service.progress import DRAIN_S, Stalls, is_drained, waits_for
-from controller.service.store import Job, Phase, Role, Store
+from controller.service.progress import DRAIN_S, Stalls, waits_for
+from controller.service.reallocation import Reallocation, quiet_fact
+from controller.service.store import Job, Phase, Store
 from controller.service.succession import Succession, why_over
 from controller.service.switchboard import Switchboard, Written
 from controller.service.watchdog import Watchdog
@@ -51,29 +55,8 @@ POLL_S = 0.02
 WATCH_S = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A change that was carried out. Times are seconds since it was asked for.
-
-    `root` is the switch of the job's destination; `was` the number of the job before, where the
-    root has changed.
-    """
-
-    job: Job
-    congestion: Fraction
-    total: Fraction
-    first_chunk: int
-    written: Written
-    installed_after: float
-    first_chunk_after: float | None
-    seconds: float
-    full: tuple[str, ...]
-    root: str
-    was: int | None
-
-
 class Engine:
-    """Carries out changes, one at a time. All methods belong to one event loop."""
+    """Carries out changes. All methods belong to one event loop."""
 
     def __init__(
         self, network: Network, store: Store, board: Switchboard, hosts: NetworkClient
@@ -84,10 +67,13 @@ class Engine:
         self._hosts = hosts
         self._planner = Planner(network, store)
         self._closer = Closer(network, store, board, hosts)
-        self._succession = Succession(network, store, board, hosts, self._closer)
+        self._reallocation = Reallocation(network, store, board, hosts, self._planner)
+        self._succession = Succession(network, store, board, hosts, self._planner, self._closer)
         self._stalls = Stalls()
         self.watchdog = Watchdog(network, store, board, hosts)
         self._lock = asyncio.Lock()
+        # Jobs whose draining the command that changes them waits for.
+        self._attended: set[int] = set()
 
     def jobs(self) -> tuple[Job, ...]:
         """All jobs, those that are over included."""
@@ -114,16 +100,18 @@ class Engine:
 
     async def start(self, order: Order) -> Changed:
         """Admit a job, make the switches ready, start its workers."""
-        began = time.monotonic_ns()
+        watch = Stopwatch()
         async with self._lock:
+            watch.lap("turn")
             job, choice = self._planner.admit(order)
             self._store.add(job)
+            watch.lap("plan")
             try:
                 written = await self.board.change(self.programs())
             except BaseException:
                 self._store.remove(job.id)
                 raise
-            installed = time.monotonic_ns()
+            watch.lap("write")
             try:
                 await self._attach(job)
             except BluetreeError as error:
@@ -131,58 +119,43 @@ class Engine:
                 self._store.remove(job.id)
                 raise
             self._store.begin(job.id)
-            self._store.set_fact(_quiet(job.id), "{}")
+            self._store.set_fact(quiet_fact(job.id), "{}")
+            watch.lap("attach")
         answered = await self._first_answer(job.id, job.current.epoch)
-        return self._changed(job.id, choice, began, installed, answered, written)
+        watch.lap("first chunk", answered)
+        return self._changed(job.id, choice, watch, answered, written)
 
     async def reallocate(
         self, number: int | None, wish: Wish | None, root: str | None = None
     ) -> Changed:
         """Give a running job other blue switches, or another root and, with a wish, both."""
-        began = time.monotonic_ns()
+        watch = Stopwatch()
         async with self._lock:
+            watch.lap("turn")
             job = self._running(number)
-            if root is not None and root != (job.root or self.network.destination.switch):
-                return await self._change_root(job, root, wish, began)
-            if wish is None:
-                raise BadInputError(f"--root {root}: the destination of job {job.id} is there now")
-            choice = self._planner.choose(job, wish)
-            allocation = replace(
-                self._planner.allocation(choice, ledger.rooted(self.network, job), job.current),
-                baseline=tuple(json.loads(self._store.fact(_quiet(job.id)) or "{}").items()),
-            )
-            self._store.propose(job.id, allocation)
+            is_elsewhere = root not in (None, job.root or self.network.destination.switch)
+            change = self._succession if is_elsewhere else self._reallocation
+            proposal = change.propose(job, wish, root)
+            watch.lap("plan")
             try:
                 written = await self.board.change(self.programs())
             except BaseException:
                 self._store.withdraw(job.id)
                 raise
-            installed = time.monotonic_ns()
             self._store.set_phase(job.id, Phase.MOVING)
-            await self._move(self._job(job.id), again=False)
-            answered = await self._first_answer(job.id, allocation.epoch)
-            removed = await self._drain(job.id)
-        total = Written(written.inserted + removed.inserted, removed.deleted, removed.missed)
-        return self._changed(job.id, choice, began, installed, answered, total)
-
-    async def _change_root(self, job: Job, root: str, wish: Wish | None, began: int) -> Changed:
-        """Let a running job go on as another one; the lock is held."""
-        successor, choice = self._planner.succeed(job, root, wish)
-        self._store.set_fact(_quiet(successor.id), "{}")
-        self._store.follow(job.id, successor)
+            watch.lap("write")
+            await change.move(self._job(job.id), watch, again=False)
+            self._attended.add(job.id)
         try:
-            written = await self.board.change(self.programs())
-        except BaseException:
-            self._store.withdraw(job.id)
-            raise
-        installed = time.monotonic_ns()
-        self._store.set_phase(job.id, Phase.MOVING)
-        await self._succession.move(self._job(job.id))
-        answered = await self._first_answer(successor.id, successor.current.epoch)
-        removed = await self._succession.drain(job.id)
+            answered = await self._first_answer(proposal.job, proposal.epoch)
+            watch.lap("first chunk", answered)
+            removed = await self._drain(job.id, change)
+            watch.lap("drain")
+        finally:
+            self._attended.discard(job.id)
         total = Written(written.inserted + removed.inserted, removed.deleted, removed.missed)
-        changed = self._changed(successor.id, choice, began, installed, answered, total)
-        return replace(changed, was=job.id)
+        changed = self._changed(proposal.job, proposal.choice, watch, answered, total)
+        return replace(changed, was=job.id) if is_elsewhere else changed
 
     async def stop(self, number: int | None) -> tuple[Job, ...]:
         """End a job, or all, and take it out of the switches; a job that is over is forgotten."""
@@ -231,8 +204,7 @@ class Engine:
 
     async def resume(self) -> None:
         """Go on with reallocations and stops that were under way; the switches are adopted."""
-        async with self._lock:
-            await self._look_after_all()
+        await self._look_after_all()
 
     async def watch(self) -> None:
         """For ever: notice jobs that have finished, failed or drained.
@@ -240,8 +212,7 @@ class Engine:
         Raises NetworkDownError when the network has ended: there is nothing left to control.
         """
         while True:
-            async with self._lock:
-                await self._look_after_all()
+            await self._look_after_all()
             await asyncio.sleep(WATCH_S)
 
     # How it is done
@@ -255,44 +226,37 @@ class Engine:
             await asyncio.to_thread(self._hosts.finish, job.id, job.chunks)
         await asyncio.to_thread(self._hosts.start, job.id)
 
-    async def _move(self, job: Job, *, again: bool = True) -> None:
-        """From moving to draining. With `again`, it may have been begun before."""
-        new = job.allocation(Role.NEW)
-        if new is None:
-            raise NotNowError(f"job {job.id}: is moving, but has no new allocation")
-        first = await self._moved_at(job.id, new.epoch) if again else None
-        if first is None:
-            first = await asyncio.to_thread(self._hosts.hold, job.id)
-        plan = ledger.plan_of(self.network, job, new)
-        await asyncio.to_thread(self._hosts.move, plan, first, job.root)
-        self._store.turn(job.id, first)
+    async def _drain(self, number: int, change: Change) -> Written:
+        """Wait until a job needs its old entries no more, and remove them.
 
-    async def _moved_at(self, number: int, epoch: int) -> int | None:
-        """The chunk from which on some host is in an epoch already."""
-        progress = await self.progress(number)
-        hosts = (progress.destination, *progress.workers)
-        return next((one.moved_at for one in hosts if one and one.epoch == epoch), None)
-
-    async def _drain(self, number: int) -> Written:
-        """Wait until the old epoch is through, and remove its entries."""
+        Raises NotNowError where that takes too long; they are removed then when it is so.
+        """
         deadline = time.monotonic() + DRAIN_S
-        while time.monotonic() < deadline:
-            job = self._job(number)
-            if is_drained(await self.progress(number), job.current.epoch):
-                return await self._settle(job)
+        while True:
+            progress = await self._progress_if_there(number)
+            async with self._lock:
+                job = self._store.job(number)
+                if job is None or job.phase is not Phase.DRAINING:
+                    raise NotNowError(_why_gone(number, job))
+                if progress is not None and change.is_through(job, progress):
+                    return await change.settle(job)
+            if time.monotonic() > deadline:
+                stuck = "its hosts do not answer" if progress is None else waits_for(progress)
+                raise NotNowError(
+                    f"job {number}: goes on as was asked, but after {DRAIN_S:g} s chunks from "
+                    f"before are under way: {stuck}"
+                )
             await asyncio.sleep(POLL_S)
-        stuck = waits_for(await self.progress(number))
-        raise NotNowError(
-            f"job {number}: has moved to epoch {self._job(number).current.epoch}, but after "
-            f"{DRAIN_S:g} s chunks of the old one are under way: {stuck}"
-        )
 
-    async def _settle(self, job: Job) -> Written:
-        self._store.settle(job.id)
-        removed = await self.board.remove(self.programs())
-        quiet = ledger.quiet_counts(await self.board.link_counts(), job)
-        self._store.set_fact(_quiet(job.id), json.dumps(quiet))
-        return removed
+    async def _progress_if_there(self, number: int) -> JobProgress | None:
+        """How far a job is; None where it has just been stopped, or its hosts are gone."""
+        try:
+            return await self.progress(number)
+        except NetworkDownError:
+            raise
+        except RunFailedError as error:
+            _LOG.info("job %d: %s", number, error)
+            return None
 
     async def _first_answer(self, number: int, epoch: int) -> int | None:
         deadline = time.monotonic() + FIRST_CHUNK_S
@@ -316,27 +280,41 @@ class Engine:
                 _LOG.warning("job %d: %s", job.id, error)
 
     async def _look_after(self, job: Job) -> None:
+        """Ask how far a job is, and do what is to be done then.
+
+        Changes need not wait while it is asked: one that comes meanwhile makes the answer void.
+        """
+        lost = ""
+        progress: JobProgress | None = None
         try:
             progress = await self.progress(job.id)
         except NetworkDownError:
             raise
         except RunFailedError as error:
-            await self._closer.abandon(job, str(error))
-            return
+            lost = str(error)
+        async with self._lock:
+            now = self._store.job(job.id)
+            if now is None or (now.phase, now.current) != (job.phase, job.current):
+                return
+            if progress is None:
+                await self._closer.abandon(job, lost)
+            else:
+                await self._deal_with(job, progress)
+
+    async def _deal_with(self, job: Job, progress: JobProgress) -> None:
+        change = self._reallocation if job.successor is None else self._succession
         if progress.failure:
             await self._closer.end(job, Phase.FAILED, f"{progress.failure}; {waits_for(progress)}")
         elif job.phase is Phase.STOPPING:
             await self._closer.end(job, Phase.FINISHED, why_over(job))
         elif job.phase is Phase.MOVING:
             _LOG.warning("job %d: finishes a reallocation", job.id)
-            await (self._move(job) if job.successor is None else self._succession.move(job))
-        elif job.phase is Phase.DRAINING and job.successor is None:
-            if is_drained(progress, job.current.epoch):
-                await self._settle(job)
-        elif progress.done:
-            await self._closer.end(
-                job, Phase.FINISHED, "" if job.successor is None else why_over(job)
-            )
+            await change.move(job, Stopwatch(), again=True)
+        elif job.phase is Phase.DRAINING and change.is_through(job, progress):
+            if job.id not in self._attended:
+                await change.settle(job)
+        elif progress.done and job.phase is Phase.RUNNING:
+            await self._closer.end(job, Phase.FINISHED, "")
         elif self._stalls.has_stalled(job.id, progress):
             await self._closer.give_up_if_killed(job)
 
@@ -344,8 +322,7 @@ class Engine:
         self,
         number: int,
         choice: Choice,
-        began: int,
-        installed: int,
+        watch: Stopwatch,
         answered: int | None,
         written: Written,
     ) -> Changed:
@@ -358,9 +335,9 @@ class Engine:
             total=ledger.total_congestion(self.network, self._store.jobs()),
             first_chunk=job.current.first_chunk,
             written=written,
-            installed_after=(installed - began) / 1e9,
-            first_chunk_after=None if answered is None else (answered - began) / 1e9,
-            seconds=(time.monotonic_ns() - began) / 1e9,
+            first_chunk_after=None if answered is None else watch.elapsed(answered),
+            seconds=watch.elapsed(),
+            steps=watch.steps,
             full=tuple(names[v] for v in choice.full),
             root=view.destination.switch,
             was=None,
@@ -393,6 +370,10 @@ class Engine:
         return job
 
 
-def _quiet(job: int) -> str:
-    """The name of the fact from where a job's next allocation will be counted."""
-    return f"quiet counts of job {job}"
+def _why_gone(number: int, job: Job | None) -> str:
+    """Why a change of a job did not come to its end."""
+    if job is None:
+        return f"job {number}: was stopped while it changed"
+    if job.phase.is_over:
+        return f"job {number}: {job.phase} while it changed: {json.loads(job.result)['detail']}"
+    return f"job {number}: is {job.phase}, and so its change does not end; look at status"

@@ -11,7 +11,7 @@ from controller.p4rt import NotPrimaryError, SwitchAddress, SwitchError
 from controller.service import bluetree_pb2 as api
 from controller.service import ledger
 from controller.service.admission import Wish
-from controller.service.engine import Changed
+from controller.service.change import Changed
 from controller.service.ledger import LinkLine
 from controller.service.progress import completed, waits_for
 from controller.service.store import Job, Role
@@ -49,6 +49,7 @@ def change_message(changed: Changed) -> api.Change:
         full=changed.full,
         root=changed.root,
         was=changed.was,
+        steps=[api.Step(name=step.name, seconds=step.seconds) for step in changed.steps],
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from typing import NoReturn, Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import grpc
 
@@ -30,7 +31,9 @@ from controller.service.planner import Order
 from controller.service.progress import completed
 from controller.service.store import Job
 
+_LOG = logging.getLogger(__name__)
 _Reply = TypeVar("_Reply")
+_Value = TypeVar("_Value")
 _STATUS: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (AdmissionError, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (UnknownJobError, grpc.StatusCode.NOT_FOUND),
@@ -70,6 +73,7 @@ class Servicer:
         self._window = default_window
         self._me = me
         self._folder = folder
+        self._changes: set[asyncio.Task[Any]] = set()
 
     async def get_status(self, request: api.GetStatusRequest, context: Context) -> api.Status:
         """See the proto."""
@@ -112,7 +116,9 @@ class Servicer:
             window=request.window if request.HasField("window") else self._window,
             workers=tuple(request.workers),
         )
-        return messages.change_message(await _answered(self._engine.start(order), context))
+        return messages.change_message(
+            await _answered(self._whole(self._engine.start(order)), context)
+        )
 
     async def reallocate(self, request: api.ReallocateRequest, context: Context) -> api.Change:
         """See the proto."""
@@ -122,12 +128,12 @@ class Servicer:
         is_said = choice.given or choice.strategy or choice.HasField("k")
         wish = messages.wish_of(choice, Wish()) if is_said or not request.root else None
         change = self._engine.reallocate(job, wish, request.root or None)
-        return messages.change_message(await _answered(change, context))
+        return messages.change_message(await _answered(self._whole(change), context))
 
     async def stop_job(self, request: api.StopJobRequest, context: Context) -> api.StopJobReply:
         """See the proto."""
         job = request.job if request.HasField("job") else None
-        ended = await _answered(self._engine.stop(job), context)
+        ended = await _answered(self._whole(self._engine.stop(job)), context)
         network = self._engine.network
         return api.StopJobReply(jobs=[messages.job_message(network, one, None) for one in ended])
 
@@ -152,6 +158,14 @@ class Servicer:
         network, jobs = engine.network, engine.jobs()
         in_use = ledger.switches_in_use(network, jobs)
         return messages.switch_message(network, jobs, where, engine.board.troubles, in_use)
+
+    async def _whole(self, change: Coroutine[Any, Any, _Value]) -> _Value:
+        """Carry a change out to its end, even if whoever asked for it is gone before."""
+        task = asyncio.create_task(change)
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+        task.add_done_callback(_log_failure)
+        return await asyncio.shield(task)
 
     async def _status(self) -> api.Status:
         engine = self._engine
@@ -206,6 +220,12 @@ class Servicer:
                 # It has just been stopped, or waits for its hosts.
                 continue
         return found
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _LOG.info("a change failed: %s", error)
 
 
 def _process(process: Process) -> api.ControllerStatus:

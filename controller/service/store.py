@@ -211,10 +211,19 @@ class Store:
 
     def jobs(self) -> tuple[Job, ...]:
         """All jobs by number, those that are over included."""
+        return self._jobs(None)
+
+    def job(self, number: int) -> Job | None:
+        """One job, or None."""
+        return next(iter(self._jobs(number)), None)
+
+    def _jobs(self, number: int | None) -> tuple[Job, ...]:
+        """One job, or all: each takes as long as it has allocations."""
         allocations: dict[int, list[Allocation]] = {}
         for job, epoch, strategy, budget, blue, first_chunk, role, base in self._database.execute(
             "SELECT job, epoch, strategy, budget, blue, first_chunk, role, baseline "
-            "FROM allocations ORDER BY epoch"
+            "FROM allocations WHERE ?1 IS NULL OR job = ?1 ORDER BY epoch",
+            (number,),
         ):
             allocations.setdefault(job, []).append(
                 Allocation(
@@ -229,11 +238,12 @@ class Store:
             )
         rows = self._database.execute(
             "SELECT id, op, chunks, seed, members, slot_base, window, phase, result, root, "
-            "successor FROM jobs ORDER BY id"
+            "successor FROM jobs WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
+            (number,),
         )
         return tuple(
             Job(
-                id=number,
+                id=one,
                 op=op,
                 chunks=chunks,
                 seed=int(seed),
@@ -241,17 +251,13 @@ class Store:
                 slot_base=base,
                 window=window,
                 phase=Phase(phase),
-                allocations=tuple(allocations.get(number, ())),
+                allocations=tuple(allocations.get(one, ())),
                 result=result,
                 root=root,
                 successor=after,
             )
-            for number, op, chunks, seed, members, base, window, phase, result, root, after in rows
+            for one, op, chunks, seed, members, base, window, phase, result, root, after in rows
         )
-
-    def job(self, number: int) -> Job | None:
-        """One job, or None."""
-        return next((job for job in self.jobs() if job.id == number), None)
 
     def add(self, job: Job) -> None:
         """A new job with its allocations."""

@@ -1,4 +1,5 @@
-"""The change of a root: a job goes on as another one, whose numbers, slots and entries are its own.
+"""The change of a root: a job goes on as another one, whose numbers, slots and entries are its own;
+see `change.Change`.
 
 Sources have other numbers in the turned tree, so entries of both trees cannot be of one job. The
 phases are those of the job that ends; its successor is starting until the last of the steps.
@@ -15,22 +16,24 @@ knows whether it has come to that.
 from __future__ import annotations
 
 import asyncio
-import time
 
-from controller.errors import BluetreeError
+from controller.errors import BadInputError, BluetreeError
 from controller.live.client import NetworkClient
+from controller.live.progress import JobProgress
 from controller.live.state import NetworkDownError
 from controller.service import ledger
+from controller.service.admission import Wish
+from controller.service.change import Proposal
 from controller.service.closing import Closer
 from controller.service.errors import NotNowError
-from controller.service.progress import DRAIN_S, waits_for
+from controller.service.moments import Stopwatch
+from controller.service.planner import Planner
+from controller.service.reallocation import quiet_fact
 from controller.service.store import Job, Phase, Store
 from controller.service.switchboard import Switchboard, Written
 from topologies.network import Network
 from traffic.endpoint import Op
 from traffic.stream import Stream
-
-_POLL_S = 0.02
 
 
 def why_over(job: Job) -> str:
@@ -47,25 +50,31 @@ class Succession:
         store: Store,
         board: Switchboard,
         hosts: NetworkClient,
+        planner: Planner,
         closer: Closer,
     ) -> None:
         self._network = network
         self._store = store
         self._board = board
         self._hosts = hosts
+        self._planner = planner
         self._closer = closer
 
-    async def move(self, job: Job) -> None:
-        """From moving to draining; it may have been begun before.
+    def propose(self, job: Job, wish: Wish | None, root: str | None) -> Proposal:
+        """See `Change`."""
+        if root is None:
+            raise BadInputError("--root: name the switch of the job's next destination")
+        successor, choice = self._planner.succeed(job, root, wish)
+        self._store.set_fact(quiet_fact(successor.id), "{}")
+        self._store.follow(job.id, successor)
+        return Proposal(successor.id, successor.current.epoch, choice)
 
-        Raises NotNowError, with all taken back, where a host refuses or there is nothing to go on
-        with.
-        """
+    async def move(self, job: Job, watch: Stopwatch, *, again: bool) -> None:
+        """See `Change`; also refuses, with all taken back, where there is nothing to go on with."""
         new = self._successor(job)
-        attached = {one.job for one in await asyncio.to_thread(self._hosts.jobs)}
-        if new.id not in attached:
+        if not (again and await self._is_attached(new)):
             try:
-                await self._attach(job, new)
+                await self._attach(job, new, watch)
             except NetworkDownError:
                 raise
             except BluetreeError as error:
@@ -76,31 +85,29 @@ class Succession:
         await asyncio.to_thread(self._hosts.finish, job.id, first)
         if new.chunks is not None:
             await asyncio.to_thread(self._hosts.finish, new.id, new.chunks)
-        workers = (await asyncio.to_thread(self._hosts.progress, new.id)).workers
-        if all(worker.next_chunk <= first for worker in workers):
+        if not (again and await self._has_started(new, first)):
             await asyncio.to_thread(self._hosts.start, new.id)
         self._store.hand_over(job.id, new.id)
+        watch.lap("move")
 
-    async def drain(self, number: int) -> Written:
-        """Wait until a job that goes on as another has its answers, and end it.
+    def is_through(self, job: Job, progress: JobProgress) -> bool:
+        """See `Change`: it has every answer."""
+        return progress.done
 
-        Raises NotNowError where that takes too long; it ends then when it has them.
-        """
-        deadline = time.monotonic() + DRAIN_S
-        while time.monotonic() < deadline:
-            progress = await asyncio.to_thread(self._hosts.progress, number)
-            job = self._store.job(number)
-            if job is not None and progress.done:
-                return await self._closer.end(job, Phase.FINISHED, why_over(job))
-            await asyncio.sleep(_POLL_S)
-        stuck = waits_for(await asyncio.to_thread(self._hosts.progress, number))
-        raise NotNowError(
-            f"job {number}: goes on with another root, but after {DRAIN_S:g} s chunks of the old "
-            f"one are under way: {stuck}"
-        )
+    async def settle(self, job: Job) -> Written:
+        """See `Change`: it is over."""
+        return await self._closer.end(job, Phase.FINISHED, why_over(job))
 
-    async def _attach(self, job: Job, new: Job) -> None:
+    async def _is_attached(self, new: Job) -> bool:
+        return new.id in {one.job for one in await asyncio.to_thread(self._hosts.jobs)}
+
+    async def _has_started(self, new: Job, first: int) -> bool:
+        workers = (await asyncio.to_thread(self._hosts.progress, new.id)).workers
+        return any(worker.next_chunk > first for worker in workers)
+
+    async def _attach(self, job: Job, new: Job, watch: Stopwatch) -> None:
         first = await asyncio.to_thread(self._hosts.hold, job.id)
+        watch.lap("hold")
         if job.chunks is not None and first >= job.chunks:
             raise NotNowError("it has sent all its chunks")
         self._store.begin_at(new.id, first)

@@ -1,0 +1,82 @@
+"""What a change of a running job consists of, between the steps that `Engine` takes in any of them.
+
+    propose     planned, admitted and noted, not installed
+    (the engine installs the new entries on every switch, or takes the proposal back)
+    move        the workers go on under the new entries, from a chunk on that is agreed on
+    (the engine waits for the first chunk under the new entries, then until the old are of no use)
+    settle      the old entries are removed
+
+A controller that died between two steps is followed by one that goes on: the store has the phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from controller.live.progress import JobProgress
+from controller.service.admission import Choice, Wish
+from controller.service.moments import Step, Stopwatch
+from controller.service.store import Job
+from controller.service.switchboard import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change that was carried out. Times are seconds since it was asked for.
+
+    Attributes:
+        total: psi of all jobs together.
+        steps: how long each took; "turn" is the wait for other changes.
+        full: available switches that have no capacity left.
+        root: the switch of the job's destination.
+        was: the number of the job before, where the root has changed.
+    """
+
+    job: Job
+    congestion: Fraction
+    total: Fraction
+    first_chunk: int
+    written: Written
+    first_chunk_after: float | None
+    seconds: float
+    steps: Sequence[Step]
+    full: tuple[str, ...]
+    root: str
+    was: int | None
+
+    @property
+    def installed_after(self) -> float:
+        """When all switches held the new entries."""
+        names = [step.name for step in self.steps]
+        return sum(step.seconds for step in self.steps[: names.index("write") + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a job shall go on with: under which number and epoch, and which blue switches."""
+
+    job: int
+    epoch: int
+    choice: Choice
+
+
+class Change(Protocol):
+    """A kind of change."""
+
+    def propose(self, job: Job, wish: Wish | None, root: str | None) -> Proposal:
+        """Plan, and note it in the store; raises what `Planner` raises, with nothing noted."""
+
+    async def move(self, job: Job, watch: Stopwatch, *, again: bool) -> None:
+        """From moving to draining. With `again`, it may have been begun before.
+
+        Raises NotNowError with all taken back, the job running as before.
+        """
+
+    def is_through(self, job: Job, progress: JobProgress) -> bool:
+        """Whether a draining job needs its old entries no more."""
+
+    async def settle(self, job: Job) -> Written:
+        """Remove the old entries, and note that."""
