@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from softswitch.cell_control import CellControl
 from softswitch.codegen import Compiled, Packets, compile_program, find_compiled
 from softswitch.control import TableControl
 from softswitch.entries import (
@@ -20,15 +21,9 @@ from softswitch.entries import (
     MeterConfig,
     TableEntry,
 )
-from softswitch.errors import (
-    FailedPrecondition,
-    InvalidArgument,
-    NotFound,
-    OutOfRange,
-)
+from softswitch.errors import FailedPrecondition
 from softswitch.ir import DROP_PORT, Program
 from softswitch.loader import digest_of, load_program
-from softswitch.meters import MeterArray
 from softswitch.native import NativeState, chosen, compile_native
 from softswitch.parameters import Parameters
 from softswitch.profile_control import ProfileControl
@@ -56,7 +51,7 @@ def compile_json(json_bytes: bytes, drop_port: int = DROP_PORT) -> Compiled:
     return known if known is not None else compile_program(load_program(json_bytes, drop_port))
 
 
-class Device(ReplicationEngine, Parameters, ProfileControl):
+class Device(ReplicationEngine, Parameters, ProfileControl, CellControl):
     """A device; all errors are subclasses of `softswitch.errors.SoftswitchError`.
 
     `cpu_port`: the port of packet-ins and packet-outs. `queues`: priority queues a port; a
@@ -289,71 +284,6 @@ class Device(ReplicationEngine, Parameters, ProfileControl):
         if found and self.on_idle is not None:
             self.on_idle(found)
         return found
-
-    # --- indirect counters, meters, registers ---------------------------------------------------
-
-    def _counter_number(self, name: str) -> int:
-        counter = self.program.counters.get(name)
-        if counter is None or counter.table is not None:
-            raise NotFound(f"the program has no indirect counter '{name}'")
-        return list(self.program.counters).index(name)
-
-    @staticmethod
-    def _in_range(what: str, name: str, index: int, size: int) -> None:
-        if not 0 <= index < size:
-            raise OutOfRange(f"{what} '{name}' has cells 0..{size - 1}, not {index}")
-
-    def counter(self, name: str, index: int) -> CounterData:
-        """One cell of an indirect counter."""
-        number = self._counter_number(name)
-        self._in_range("counter", name, index, self.program.counters[name].size)
-        state = self._now.state
-        return CounterData(state.packets[number][index], state.bytes[number][index])
-
-    def counters(self, name: str) -> tuple[CounterData, ...]:
-        """All cells of an indirect counter."""
-        size = self.program.counters[name].size if name in self.program.counters else 0
-        return tuple(self.counter(name, i) for i in range(max(size, 1)))
-
-    def set_counter(self, name: str, index: int, value: CounterData) -> None:
-        """Set one cell of an indirect counter."""
-        number = self._counter_number(name)
-        self._in_range("counter", name, index, self.program.counters[name].size)
-        self._now.state.packets[number][index] = value.packets
-        self._now.state.bytes[number][index] = value.bytes
-
-    def _meters(self, name: str, index: int) -> MeterArray:
-        meter = self.program.meters.get(name)
-        if meter is None or meter.table is not None:
-            raise NotFound(f"the program has no indirect meter '{name}'")
-        self._in_range("meter", name, index, meter.size)
-        return self._now.state.meters[list(self.program.meters).index(name)]
-
-    def meter(self, name: str, index: int) -> MeterConfig | None:
-        """Configuration of one meter cell; None: not configured, always green."""
-        cell = self._meters(name, index).cells.get(index)
-        return None if cell is None else cell.config
-
-    def set_meter(self, name: str, index: int, config: MeterConfig | None) -> None:
-        """Configure one meter cell."""
-        self._meters(name, index).configure(index, config)
-
-    def register(self, name: str, index: int) -> int:
-        """One cell of a register (not served over P4Runtime, as on bmv2)."""
-        register = self.program.registers.get(name)
-        if register is None:
-            raise NotFound(f"the program has no register '{name}'")
-        self._in_range("register", name, index, register.size)
-        return self._now.state.registers[list(self.program.registers).index(name)][index]
-
-    def set_register(self, name: str, index: int, value: int) -> None:
-        """Set one cell of a register."""
-        self.register(name, index)
-        width = self.program.registers[name].width
-        if not 0 <= value < 1 << width:
-            raise InvalidArgument(f"register '{name}': {value} does not fit in {width} bits")
-        number = list(self.program.registers).index(name)
-        self._now.state.registers[number][index] = value
 
     # --- packets --------------------------------------------------------------------------------
 

@@ -9,11 +9,15 @@ import random
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import islice
+from types import FunctionType
 from typing import Any
 
 from p4src import artefacts
 from softswitch import Device
+from softswitch.device import compile_json
 from softswitch.errors import SoftswitchError
+from softswitch.native import NativeUnavailable
 from softswitch.native.errors import NotNativeError
 from softswitch.native.module import generate
 from tests.differential.packets import Domains, PacketMaker
@@ -24,6 +28,8 @@ CPU_PORT = 510
 SHIPPED = "bluetree"
 _DAMAGES = 4
 _LONGEST = 1600
+_CHOICE = 2
+_PORTS = 9
 
 
 @cache
@@ -42,7 +48,7 @@ def pipeline(name: str) -> bytes:
 
 @cache
 def _places(name: str) -> list[tuple[str | int, ...]]:
-    return list(paths(json.loads(pipeline(name))))
+    return list(paths(json.loads(compact(name))))
 
 
 def device(name: str, backend: str | None = None) -> Device:
@@ -50,6 +56,92 @@ def device(name: str, backend: str | None = None) -> Device:
     found = Device(device_id=1, cpu_port=CPU_PORT, backend=backend)
     found.load_pipeline(pipeline(name))
     return found
+
+
+class Steered(random.Random):
+    """Takes its choices from bytes, then from a generator seeded by them.
+
+    So an engine that changes a byte changes one choice, not all of them.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self._left = int.from_bytes(data)
+        self._bits = 8 * len(data)
+
+    def getrandbits(self, k: int, /) -> int:
+        """`k` bits, a byte's last ones for less than a byte."""
+        wide = -(-k // 8) * 8
+        if wide > self._bits:
+            return super().getrandbits(k)
+        self._bits -= wide
+        taken = self._left >> self._bits
+        self._left &= (1 << self._bits) - 1
+        return taken & ((1 << k) - 1)
+
+    def random(self) -> float:
+        """A number in [0, 1) from two bytes."""
+        return self.getrandbits(16) / (1 << 16)
+
+
+class Twins:
+    """Every program on Python and, where it can be made, on native code; both must agree."""
+
+    def __init__(self) -> None:
+        self._pairs = [_twins(name) for name in program_names()]
+
+    def feed(self, data: bytes) -> None:
+        """One packet: its first bytes choose the program and the port. AssertionError."""
+        if len(data) < _CHOICE:
+            return
+        port = data[1] % _PORTS
+        left = [
+            device.process(port, data[_CHOICE:])
+            for device in self._pairs[data[0] % len(self._pairs)]
+        ]
+        assert all(out == left[0] for out in left), left
+
+
+def _twins(name: str) -> tuple[Device, ...]:
+    python = device(name, "python")
+    try:
+        return python, device(name, "native")
+    except NativeUnavailable:
+        return (python,)
+
+
+def packet_seeds(count: int) -> Iterator[bytes]:
+    """What `Twins.feed` takes, `count` packets of every program."""
+    for number, name in enumerate(program_names()):
+        for at, packet in enumerate(islice(random_packets(name, seed=1), count)):
+            yield bytes([number, at % _PORTS]) + packet
+
+
+def generated_functions() -> Iterator[FunctionType]:
+    """The Python functions that the programs were made into."""
+    for name in program_names():
+        code = compile_json(pipeline(name))
+        for entry in (code.ingress, code.queued_ingress):
+            assert isinstance(entry, FunctionType)
+            own = entry.__code__.co_filename
+            for found in entry.__globals__.values():
+                if isinstance(found, FunctionType) and found.__code__.co_filename == own:
+                    yield found
+
+
+@cache
+def compact(name: str) -> bytes:
+    """A program's JSON without places of the source and without blanks."""
+    return json.dumps(_without_places(json.loads(pipeline(name))), separators=(",", ":")).encode()
+
+
+def _without_places(value: Any) -> Any:
+    match value:
+        case dict():
+            return {k: _without_places(v) for k, v in value.items() if k != "source_info"}
+        case list():
+            return [_without_places(v) for v in value]
+    return value
 
 
 def load(text: bytes) -> None:
@@ -69,9 +161,9 @@ def load(text: bytes) -> None:
 
 def load_damaged(data: bytes) -> None:
     """A pipeline with a few things deleted, replaced or repeated."""
-    draw = random.Random(data)
+    draw = Steered(data)
     name = draw.choice(program_names())
-    document: dict[str, Any] = json.loads(pipeline(name))
+    document: dict[str, Any] = json.loads(compact(name))
     for _ in range(draw.randint(1, _DAMAGES)):
         try:
             damage(document, _places(name), draw)

@@ -6,15 +6,17 @@ import random
 import pytest
 
 from tests.fuzz import inputs
-from tests.fuzz.packets import run
+from tests.fuzz.packets import Task, run
 from tests.fuzz.service import ServiceFuzzer
 
 PACKETS = 10_000
 
 
+@pytest.mark.parametrize("filled", [False, True])
 @pytest.mark.parametrize("name", inputs.program_names())
-def test_random_packets_leave_no_trace(name: str) -> None:
-    report = run(name, PACKETS // len(inputs.program_names()), seed=1)
+def test_random_packets_leave_no_trace(name: str, filled: bool) -> None:
+    count = PACKETS // len(inputs.program_names()) // 2
+    report = run(Task(name, count, seed=1, filled=filled))
     assert report.stray == ""
     assert not report.leaks, f"{report.grown} bytes"
 
