@@ -7,70 +7,110 @@ traceback. With `--json`, stdout carries one JSON document and nothing else.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-import time
 import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 
-from controller import doctor as doctor_module
-from controller import render, report, run
-from controller.cli_evaluate import evaluate_command
-from controller.cli_jobs import (
-    counters_command,
-    reallocate_command,
-    start_command,
-    status_command,
-    stop_command,
-)
-from controller.cli_launch import launch_command
-from controller.cli_options import (
-    DEBUG,
-    OutputClosedError,
-    Request,
-    debug_option,
-    json_option,
-    print_json,
-    printing,
-    stdout,
-    topology_options,
-)
-from controller.cli_run import run_command
-from controller.cli_up import down_command, shell_command, up_command
-from controller.compile import CompileError
+from controller.cli_options import DEBUG, OutputClosedError, debug_option
 from controller.errors import BluetreeError, RunFailedError
-from controller.p4rt import SwitchError
-from controller.picture import PictureError
-from controller.placement import PlacementError
-from controller.program import ProgramError
-from p4src.artefacts import ArtefactError
-from softswitch.p4runtime import ServerError
-from topologies import TopologyError
-from topologies.fabric import FabricError
-from topologies.network import NetworkError
-from traffic.errors import ConfigError
 
-_EXIT_CODES: dict[type[Exception], int] = {
-    BluetreeError: BluetreeError.exit_code,
-    PlacementError: 2,
-    TopologyError: 2,
-    NetworkError: 2,
-    CompileError: 2,
-    PictureError: 2,
-    ConfigError: 2,
-    ArtefactError: 3,
-    ProgramError: 4,
-    SwitchError: 4,
-    ServerError: 4,
-    FabricError: 4,
+COMMANDS = {
+    "plan": ("cli_plan", "Choose the blue switches, and predict every link's load."),
+    "run": (
+        "cli_run",
+        "Bring the network up, run every worker, check the sums and every link's counter.",
+    ),
+    "up": ("cli_up", "Bring up a network and its controller, until `bluetree down`."),
+    "status": (
+        "cli_jobs",
+        "Show the switches, jobs and links of a testbed, predicted and measured.",
+    ),
+    "start": ("cli_jobs", "Start a job: admit it, make the switches ready, let its workers send."),
+    "reallocate": (
+        "cli_jobs",
+        "Give a running job other blue switches, or another root, between two of its chunks.",
+    ),
+    "counters": (
+        "cli_jobs",
+        "Show what became of packets at every switch, and the messages on every link.",
+    ),
+    "stop": (
+        "cli_jobs",
+        "Stop jobs, check their sums and links, and take them out of the switches.",
+    ),
+    "shell": (
+        "cli_up",
+        "Open p4runtime-shell on a switch; it only reads, unless --write is given.",
+    ),
+    "down": (
+        "cli_up",
+        "End the controllers, the jobs and the network of a testbed; nothing of it stays.",
+    ),
+    "launch": (
+        "cli_launch",
+        "Run a program once a worker, its arrays summed by the network: TOPOLOGY -- COMMAND...",
+    ),
+    "evaluate": (
+        "cli_evaluate",
+        "Repeat the papers' evaluation: FIGURE is fig1 to fig6, tensorexpress, or all of them.",
+    ),
+    "doctor": (
+        "cli_doctor",
+        "Say what is installed, what is missing, and which targets will work.",
+    ),
 }
-"""What every package raises on purpose; anything else is a defect."""
+"""Every command: the module that has it, and the first line of its help.
+
+A module is loaded with its command only, as some take over a second.
+"""
+
+_EXIT_CODES = {
+    "controller.placement.errors.PlacementError": 2,
+    "topologies.errors.TopologyError": 2,
+    "topologies.network.NetworkError": 2,
+    "controller.compile.CompileError": 2,
+    "controller.picture.PictureError": 2,
+    "traffic.errors.ConfigError": 2,
+    "p4src.artefacts.ArtefactError": 3,
+    "controller.program.ProgramError": 4,
+    "controller.p4rt.errors.SwitchError": 4,
+    "softswitch.p4runtime.server.ServerError": 4,
+    "topologies.fabric.errors.FabricError": 4,
+}
+"""What packages raise on purpose beside BluetreeError; anything else is a defect.
+
+By name: an error is raised only where its module has been loaded, and here none shall be.
+"""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """The commands, each loaded when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(f"controller.{module}"), f"{cmd_name}_command")
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @debug_option
 @click.version_option(package_name="bluetree")
 def cli() -> None:
@@ -79,51 +119,6 @@ def cli() -> None:
     TOPOLOGY is fat-tree:k=4, binary-tree:levels=8, random-tree:n=200,seed=1, or a path to a tree
     file (.json, .yaml, .graphml).
     """
-
-
-@cli.command("plan")
-@topology_options
-def plan_command(request: Request) -> None:
-    """Choose the blue switches, and predict every link's load."""
-    start = time.perf_counter()
-    planned = request.planned()
-    seconds = time.perf_counter() - start
-    if request.picture is not None:
-        run.draw_plan(planned, request.picture)
-    if request.as_json:
-        print_json(report.plan_document(planned, seconds))
-    else:
-        with printing():
-            render.show_plan(stdout(), planned)
-
-
-@cli.command("doctor")
-@json_option
-@debug_option
-def doctor_command(as_json: bool) -> None:
-    """Say what is installed, what is missing, and which targets will work."""
-    diagnosis = doctor_module.diagnose()
-    if as_json:
-        print_json(report.doctor_document(diagnosis))
-    else:
-        with printing():
-            render.show_doctor(stdout(), diagnosis)
-
-
-cli.add_command(run_command)
-cli.add_command(launch_command)
-cli.add_command(evaluate_command)
-for _command in (
-    up_command,
-    status_command,
-    start_command,
-    reallocate_command,
-    counters_command,
-    stop_command,
-    shell_command,
-    down_command,
-):
-    cli.add_command(_command)
 
 
 def _say(line: str) -> None:
@@ -152,12 +147,12 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        known = isinstance(error, tuple(_EXIT_CODES))
-        for line in _lines(error) if known else (_unforeseen(error),):
+        code = _exit_code(error)
+        for line in _lines(error) if code is not None else (_unforeseen(error),):
             _say(line)
         if context.meta.get(DEBUG):
             traceback.print_exc()
-        return _exit_code(error) if known else RunFailedError.exit_code
+        return RunFailedError.exit_code if code is None else code
     return 0
 
 
@@ -168,15 +163,18 @@ def _unforeseen(error: Exception) -> str:
 
 def _lines(error: Exception) -> list[str]:
     """A line for each thing that is wrong."""
-    if isinstance(error, TopologyError):
-        return [f"{error.source}: {problem}" for problem in error.problems]
-    return [str(error)]
+    problems = getattr(error, "problems", None)
+    if problems is None:
+        return [str(error)]
+    return [f"{getattr(error, 'source', '')}: {problem}" for problem in problems]
 
 
-def _exit_code(error: Exception) -> int:
+def _exit_code(error: Exception) -> int | None:
+    """The exit code of an error that is raised on purpose, None for any other."""
     if isinstance(error, BluetreeError):
         return error.exit_code
-    return next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
+    return next((_EXIT_CODES[name] for name in names if name in _EXIT_CODES), None)
 
 
 def main() -> NoReturn:

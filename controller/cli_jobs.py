@@ -5,26 +5,32 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import RenderableType
-from rich.live import Live
 
-from controller import render_live
-from controller.cli_options import SEED, debug_option, json_option, print_json, printing, stdout
+from controller.cli_options import (
+    SEED,
+    debug_option,
+    folder_option,
+    json_option,
+    print_json,
+    printing,
+    stdout,
+)
 from controller.errors import BadInputError, CheckFailedError
 from controller.placement import STRATEGIES
 from controller.service import bluetree_pb2 as api
 from controller.service.client import ControllerClient
 from controller.service.documents import document
-from controller.service.folder import Folder, default_folder
+from controller.service.folder import Folder
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 __all__ = [
     "counters_command",
-    "folder_option",
     "reallocate_command",
     "start_command",
     "status_command",
@@ -32,24 +38,6 @@ __all__ = [
 ]
 
 WATCH_S = 1.0
-
-
-def folder_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--state`, as the argument `folder`."""
-
-    @functools.wraps(command)
-    def with_folder(state: Path | None, **given: Any) -> None:
-        command(folder=Folder((state or default_folder()).absolute()), **given)
-
-    return click.option(
-        "--state",
-        type=click.Path(file_okay=False, path_type=Path),
-        metavar="DIR",
-        envvar="BLUETREE_STATE",
-        show_envvar=True,
-        help="The testbed's folder; each is a testbed of its own. "
-        "[default: $XDG_RUNTIME_DIR/bluetree]",
-    )(with_folder)
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
@@ -85,18 +73,14 @@ def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
 @_common
 def status_command(folder: Folder, as_json: bool, watch: bool) -> None:
     """Show the switches, jobs and links of a testbed, predicted and measured."""
+    _refuse_endless_json(as_json, watch)
     with ControllerClient(folder) as client:
-        if not watch:
-            status = client.status()
-            if as_json:
-                print_json(document(status))
-            else:
-                with printing():
-                    stdout().print(render_live.status_view(status))
-            return
         if as_json:
-            raise BadInputError("--json prints one document: leave out --watch")
-        _watch(lambda: render_live.status_view(client.status()))
+            print_json(document(client.status()))
+            return
+        from controller.render_live import status_view
+
+        _show(lambda: status_view(client.status()), watch)
 
 
 @click.command("start")
@@ -166,18 +150,14 @@ def reallocate_command(
 @_common
 def counters_command(folder: Folder, as_json: bool, watch: bool) -> None:
     """Show what became of packets at every switch, and the messages on every link."""
+    _refuse_endless_json(as_json, watch)
     with ControllerClient(folder) as client:
-        if not watch:
-            counters = client.counters()
-            if as_json:
-                print_json(document(counters))
-            else:
-                with printing():
-                    stdout().print(render_live.counters_view(counters))
-            return
         if as_json:
-            raise BadInputError("--json prints one document: leave out --watch")
-        _watch(lambda: render_live.counters_view(client.counters()))
+            print_json(document(client.counters()))
+            return
+        from controller.render_live import counters_view
+
+        _show(lambda: counters_view(client.counters()), watch)
 
 
 @click.command("stop")
@@ -190,16 +170,34 @@ def stop_command(folder: Folder, as_json: bool, job: int | None) -> None:
     if as_json:
         print_json(document(reply))
     else:
-        with printing():
-            stdout().print(render_live.stopped_view(reply))
+        from controller.render_live import stopped_view
+
+        _show(lambda: stopped_view(reply))
     wrong = [one for one in reply.jobs if not one.correct]
     if wrong:
         raise CheckFailedError(f"job {wrong[0].job}: {wrong[0].detail or 'a sum is wrong'}")
 
 
-def _watch(look: Callable[[], RenderableType]) -> None:
-    """Show it again and again: in place on a terminal, one below the other elsewhere."""
+def _refuse_endless_json(as_json: bool, watch: bool) -> None:
+    if as_json and watch:
+        raise BadInputError("--json prints one document: leave out --watch")
+
+
+def _show(look: Callable[[], RenderableType], watch: bool = False) -> None:
+    """Show something once, or again and again until interrupted, which is no error then."""
     console = stdout()
+    if not watch:
+        with printing():
+            console.print(look())
+        return
+    with suppress(KeyboardInterrupt):
+        _watch(console, look)
+
+
+def _watch(console: Console, look: Callable[[], RenderableType]) -> None:
+    """In place on a terminal, one below the other elsewhere."""
+    from rich.live import Live
+
     with (
         Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live
     ):
@@ -216,5 +214,6 @@ def _show_change(change: api.Change, as_json: bool, what: str) -> None:
     if as_json:
         print_json(document(change))
         return
-    with printing():
-        stdout().print(render_live.change_view(change, what))
+    from controller.render_live import change_view
+
+    _show(lambda: change_view(change, what))

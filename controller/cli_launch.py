@@ -6,10 +6,9 @@ import sys
 from dataclasses import replace
 
 import click
-from rich.console import Console
 
-from controller import render, report, run, targets
-from controller.cli_options import Request, print_json, printing, stdout, topology_options
+from controller import render, report, targets
+from controller.cli_options import Request, print_json, printing, stderr, stdout, topology_options
 from controller.cli_run import SHARE, Share, parsed_link_rate
 from controller.ranks.launch import launch
 from controller.ranks.serving import PATIENCE_S
@@ -71,8 +70,7 @@ def launch_command(
     Each process finds its RANK and the WORLD_SIZE in the environment; in Python,
     `traffic.Communicator.from_env()` joins them.
     """
-    if request.picture is not None:
-        run.check_picture(request.picture)
+    request.check_picture()
     planned = request.planned(blue)
     options = RunOptions(
         op="allreduce",
@@ -88,10 +86,9 @@ def launch_command(
     where = targets.choose(target, planned.topology, replace(options, jobs=1))
     # With --json, standard output is for the document alone.
     ranks_print = sys.stderr if request.as_json else None
-    progress = Console(stderr=True)
+    progress = stderr()
     result = launch(planned, options, where, command, timeout, progress, ranks_print)
-    if request.picture is not None:
-        run.draw_plan(planned, request.picture)
+    request.draw(planned)
     if request.as_json:
         print_json(report.launch_document(result))
     else:

@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from controller.errors import BadInputError, RunFailedError
 from controller.placement import STRATEGIES
 from controller.planning import Plan, plan, plan_given
+from controller.service.folder import Folder, default_folder
 from topologies import RATE_LAWS, Topology, WorkloadOptions, parse
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DEBUG = "bluetree.debug"
 """Key in the context's `meta`: whether errors show their traceback."""
@@ -45,6 +48,21 @@ class Request:
         """The topology with its workload."""
         options = WorkloadOptions(workers=self.workers, rates=self.rates, seed=self.seed)
         return parse(self.topology, options)
+
+    def check_picture(self) -> None:
+        """Refuse a picture file before a long run rather than after it."""
+        if self.picture is not None:
+            from controller.drawing import check_path
+
+            check_path(self.picture)
+
+    def draw(self, planned: Plan) -> None:
+        """Draw the plan, where a picture is asked for."""
+        if self.picture is not None:
+            # Takes longer to load than most plans to make.
+            from controller.drawing import draw_plan
+
+            draw_plan(planned, self.picture)
 
     def planned(self, blue: str | None = None) -> Plan:
         """The placement that was asked for: by strategy and budget, or by names."""
@@ -74,6 +92,24 @@ def json_option(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(
         command
     )
+
+
+def folder_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--state`, as the argument `folder`."""
+
+    @functools.wraps(command)
+    def with_folder(state: Path | None, **given: Any) -> None:
+        command(folder=Folder((state or default_folder()).absolute()), **given)
+
+    return click.option(
+        "--state",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        envvar="BLUETREE_STATE",
+        show_envvar=True,
+        help="The testbed's folder; each is a testbed of its own. "
+        "[default: $XDG_RUNTIME_DIR/bluetree]",
+    )(with_folder)
 
 
 def debug_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,6 +195,15 @@ def print_json(document: dict[str, Any]) -> None:
 
 def stdout() -> Console:
     """Where tables go: into a pipe or a file they keep their columns, unless COLUMNS is set."""
+    from rich.console import Console
+
     console = Console()
     fixed = console.is_terminal or "COLUMNS" in os.environ
     return console if fixed else Console(width=_PIPE_WIDTH)
+
+
+def stderr() -> Console:
+    """Where progress goes."""
+    from rich.console import Console
+
+    return Console(stderr=True)

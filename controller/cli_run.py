@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from controller import render, report, run, targets
-from controller.cli_options import Request, print_json, printing, stdout, topology_options
+from controller import targets
+from controller.cli_options import Request, print_json, printing, stderr, stdout, topology_options
 from controller.errors import BadInputError, CheckFailedError
-from controller.running import Failure, RunOptions
+from controller.running import DEFAULT_ROUNDS, Failure, RunOptions
 from topologies.shaping import ShapingError, parse_rate
 
 __all__ = ["SHARE", "Share", "parsed_link_rate", "run_command"]
@@ -70,7 +69,7 @@ SHARE = Share(0, 1)
     "--rounds",
     type=click.IntRange(1, 100_000),
     metavar="N",
-    help=f"Training epochs of the digits workload. [default: {run.DEFAULT_ROUNDS}]",
+    help=f"Training epochs of the digits workload. [default: {DEFAULT_ROUNDS}]",
 )
 @click.option(
     "--jobs",
@@ -132,8 +131,7 @@ def run_command(
     pcap: Path | None,
 ) -> None:
     """Bring the network up, run every worker, check the sums and every link's counter."""
-    if request.picture is not None:
-        run.check_picture(request.picture)
+    request.check_picture()
     if pcap is not None and not pcap.parent.is_dir():
         raise BadInputError(f"--pcap {pcap}: there is no folder {pcap.parent}; make it first")
     planned = request.planned(blue)
@@ -151,7 +149,10 @@ def run_command(
         pcap=pcap,
     )
     where = targets.choose(target, planned.topology, options)
-    progress = Console(stderr=True)
+    # These load all that a run needs; a refusal above has not waited for them.
+    from controller import render, report, run
+
+    progress = stderr()
     if workload == "digits":
         if chunks is not None:
             raise BadInputError("--chunks: the digits workload has its own tensor; leave it out")
@@ -161,7 +162,9 @@ def run_command(
             raise BadInputError("--rounds: only --workload digits trains in rounds; use --chunks")
         result = run.run_synthetic(planned, options, progress, where)
     if request.picture is not None:
-        run.draw_run(result, request.picture)
+        from controller.drawing import draw_run
+
+        draw_run(result, request.picture)
     if request.as_json:
         print_json(report.run_document(result))
     else:

@@ -9,18 +9,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from controller import targets
-from controller.cli_jobs import folder_option
-from controller.cli_options import SEED, debug_option, json_option, print_json
+from controller.cli_options import SEED, debug_option, folder_option, json_option, print_json
 from controller.errors import BadInputError, EnvironmentLacksError, RunFailedError
-from controller.live import client as live
 from controller.live import state as live_state
 from controller.placement import STRATEGIES
-from controller.service.client import ControllerClient
 from controller.service.errors import NoControllerError
 from controller.service.folder import Folder
 from controller.service.launch import (
@@ -31,6 +28,10 @@ from controller.service.launch import (
     wait_until_gone,
 )
 from topologies import RATE_LAWS
+
+if TYPE_CHECKING:
+    from controller.live.client import NetworkClient
+    from controller.service.client import ControllerClient
 
 __all__ = ["down_command", "shell_command", "up_command"]
 
@@ -179,7 +180,7 @@ def down_command(folder: Folder, as_json: bool) -> None:
 @debug_option
 def shell_command(folder: Folder, switch: str, write: bool, as_json: bool) -> None:
     """Open p4runtime-shell on a switch; it only reads, unless --write is given."""
-    with ControllerClient(folder) as client:
+    with _controller(folder) as client:
         where = client.switch(switch)
         primary = client.status().controller.election_id
     election = primary + 1 + os.getpid() % GUEST_IDS if write else 1 + os.getpid() % GUEST_IDS
@@ -205,6 +206,20 @@ def shell_command(folder: Folder, switch: str, write: bool, as_json: bool) -> No
     code = subprocess.run(command, check=False).returncode
     if code:
         raise RunFailedError(f"{switch}: p4runtime-shell ended with exit code {code}")
+
+
+def _controller(folder: Folder) -> ControllerClient:
+    """A client of the controller; its module is loaded by those who need one."""
+    from controller.service.client import ControllerClient
+
+    return ControllerClient(folder)
+
+
+def _network(folder: Folder) -> NetworkClient:
+    """A client of the network, likewise."""
+    from controller.live.client import NetworkClient
+
+    return NetworkClient(folder.path)
 
 
 def _bring_up(folder: Folder, topology: str | None, target: str, options: list[str]) -> None:
@@ -239,7 +254,9 @@ def _start_network(folder: Folder, topology: str, target: str, options: list[str
     for path in (folder.database, folder.controller_socket, folder.controller_log):
         for stale in folder.path.glob(f"{path.name}*"):
             stale.unlink(missing_ok=True)
-    live.launch(folder.path, topology, target=target, options=options).close()
+    from controller.live.client import launch
+
+    launch(folder.path, topology, target=target, options=options).close()
 
 
 def _start_controllers(folder: Folder, listen: str | None, backup: bool) -> None:
@@ -250,7 +267,7 @@ def _start_controllers(folder: Folder, listen: str | None, backup: bool) -> None
 
 
 def _set_defaults(folder: Folder, strategy: str | None, budget: int | None) -> None:
-    with ControllerClient(folder) as controller:
+    with _controller(folder) as controller:
         controller.set_defaults(strategy, budget)
 
 
@@ -266,7 +283,7 @@ def _taken_down_on_failure(folder: Folder, is_new: bool) -> Iterator[None]:
 
 
 def _describe(folder: Folder) -> dict[str, Any]:
-    with live.NetworkClient(folder.path) as network:
+    with _network(folder) as network:
         description = network.describe()
     topology = description.network.topology
     serving, page = folder.serving(), folder.page()
@@ -313,7 +330,7 @@ def _take_down(folder: Folder) -> list[int]:
     controllers = end_controllers(folder)
     if live_state.is_locked(folder.path):
         owner = live_state.owner(folder.path)
-        with live.NetworkClient(folder.path) as network:
+        with _network(folder) as network:
             network.down()
         if owner.isdigit():
             wait_until_gone(int(owner))

@@ -8,7 +8,6 @@ here is a P4Runtime client: whoever controls the switches connects to `addresses
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -23,48 +22,22 @@ from types import TracebackType
 from typing import Self
 
 from controller.errors import EnvironmentLacksError, RunFailedError
+from controller.installed import SWITCH_PROGRAMS, program_path
 from controller.p4rt import SwitchAddress, SwitchUnreachableError
 from controller.peers import HostPeer, Hosts, Peer, connect, tail
 from controller.queues import QueueError, QueueSettings, set_bmv2_queues
 from topologies.marks import mark_folder, remove_leftovers
-from topologies.mininet_net import load_mininet
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, StartTimes, SwitchPlan
 from topologies.network import CPU_PORT, Network
 
-SWITCH_PROGRAMS = {"softswitch": "softswitch", "bmv2": "simple_switch_grpc"}
 _MODULES = {"softswitch": ("softswitch.cli", "softswitch.process")}
 """What a switch that is a Python program consists of."""
-TOOLS = ("ip", "tc", "ethtool", "setpriv")
 FIRST_PORT = 9559
 """P4Runtime's own port; free ones from here up, below those that the kernel gives to clients."""
 LAST_PORT = 32000
 START_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 60.0
 _POLL_S = 0.05
-
-
-def why_not(target: str) -> str | None:
-    """What this machine lacks for a target, as one line; None if nothing."""
-    program = SWITCH_PROGRAMS[target]
-    if _program(program) is None:
-        return f"--target {target}: {program} is not on PATH; install it or use --target fabric"
-    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
-    try:
-        load_mininet()
-    except ImportError:
-        missing.append("mininet")
-    if missing:
-        return (
-            f"--target {target}: {', '.join(missing)} not found; on Debian, as root: "
-            "apt-get install mininet iproute2 ethtool (or use --target fabric)"
-        )
-    return None
-
-
-def _program(name: str) -> str | None:
-    """The path of a program: on PATH, or installed beside this Python."""
-    beside = Path(sys.executable).with_name(name)
-    return str(beside) if beside.exists() else shutil.which(name)
 
 
 class RunningMininet:
@@ -188,7 +161,7 @@ class RunningMininet:
         resources.enter_context(self._mininet.connection)
         for part in ("switches", "hosts"):
             (folder / part).mkdir()
-        program = _program(SWITCH_PROGRAMS[self._target])
+        program = program_path(SWITCH_PROGRAMS[self._target])
         if program is None:
             raise EnvironmentLacksError(f"{SWITCH_PROGRAMS[self._target]} is gone from PATH")
         self._thrift = {where.name: next(ports) for where in addresses if self._target == "bmv2"}

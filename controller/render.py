@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from controller.doctor import Diagnosis
-from controller.measurement import MeasuredLink, Measurement
-from controller.planning import Plan
-from controller.ranks.launch import LaunchResult
 from controller.report import exact
-from controller.running import RunResult, Training
+
+if TYPE_CHECKING:
+    from controller.doctor import Diagnosis
+    from controller.measurement import MeasuredLink, Measurement
+    from controller.planning import Plan
+    from controller.ranks.launch import LaunchResult
+    from controller.running import RunResult, Training
 
 MAX_ROWS = 64
 """Longer link tables show the most congested links; `--json` has all."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from controller.doctor import Diagnosis
-from controller.measurement import Measurement
-from controller.planning import Plan
-from controller.ranks.launch import LaunchResult
-from controller.running import RunResult
+if TYPE_CHECKING:
+    from controller.doctor import Diagnosis
+    from controller.measurement import Measurement
+    from controller.planning import Plan
+    from controller.ranks.launch import LaunchResult
+    from controller.running import RunResult
 
 Document = dict[str, Any]
 

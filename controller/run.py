@@ -6,20 +6,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from fractions import Fraction
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from controller import picture, targets
+from controller import targets
 from controller.errors import BadInputError, RunFailedError
 from controller.measurement import LinkCount, Measurement, measure
 from controller.planning import Plan, plan
-from controller.running import RunOptions, RunResult, StrategyRow, Training
+from controller.running import DEFAULT_ROUNDS, RunOptions, RunResult, StrategyRow, Training
 from controller.testbed import FailurePoint, OnStuck, Testbed
 from controller.watchdog import Stuck
 from p4src.constants import LANES
@@ -28,7 +26,6 @@ from traffic.endpoint import Op
 from traffic.reports import JobOutcome, Values
 from traffic.workloads import DigitsTraining, exact_sums, synthetic, train_without_network
 
-DEFAULT_ROUNDS = 30
 COMPARED = ("smc", "top", "max", "level", "all-red", "all-blue")
 _LANE_BITS = 32
 
@@ -210,27 +207,6 @@ def verdict(result: RunResult) -> str:
         f"messages a chunk and {link.predicted} were predicted "
         f"({len(result.measurement.differing)} links differ)"
     )
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a picture file before a long run rather than after it."""
-    picture.check_path(path)
-
-
-def draw_plan(planned: Plan, path: Path) -> None:
-    """Draw the tree with the predicted congestion of every link."""
-    congestion = {link.switch: link.congestion for link in planned.links}
-    _draw(planned, congestion, path, "predicted congestion")
-
-
-def draw_run(result: RunResult, path: Path) -> None:
-    """Draw the tree with the measured congestion of every link."""
-    congestion = {link.switch: link.measured / link.rate for link in result.measurement.links}
-    _draw(result.plans[0], congestion, path, "measured congestion")
-
-
-def _draw(planned: Plan, congestion: Mapping[str, Fraction], path: Path, numbers: str) -> None:
-    picture.draw(planned.topology, planned.blue_names, congestion, path, numbers=numbers)
 
 
 def _wired(planned: Plan) -> Network:

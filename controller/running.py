@@ -9,6 +9,9 @@ from pathlib import Path
 from controller.measurement import Measurement
 from controller.planning import Plan
 
+DEFAULT_ROUNDS = 30
+"""Training epochs of the digits workload."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
-from controller import capacity, mininet_running
+from controller import capacity, installed
 from controller.errors import BadInputError, EnvironmentLacksError
-from controller.fabric_testbed import FabricTestbed
-from controller.mininet_testbed import MininetTestbed
 from controller.placement import Tree
 from controller.running import RunOptions
 from topologies import Topology
 from topologies.fabric.build import MAX_SWITCHES, Conditions
 from topologies.network import Network
 from topologies.shaping import ShapingError, check_rates
+
+if TYPE_CHECKING:
+    from controller.fabric_testbed import FabricTestbed
+    from controller.mininet_testbed import MininetTestbed
 
 FABRIC, SOFTSWITCH, BMV2, AUTO = "fabric", "softswitch", "bmv2", "auto"
 TARGETS_OVER_MININET = (SOFTSWITCH, BMV2)
@@ -33,7 +36,7 @@ def why_not(target: str) -> str | None:
         return (
             f"--target {target}: needs root for network namespaces; --target fabric works without"
         )
-    return mininet_running.why_not(target)
+    return installed.why_not(target)
 
 
 def choose(requested: str, topology: Topology, options: RunOptions) -> str:
@@ -68,8 +71,13 @@ def bring_up(
     network: Network, target: str, options: RunOptions
 ) -> AbstractContextManager[FabricTestbed | MininetTestbed]:
     """The testbed of a target, not entered yet."""
+    # Loaded here, since most commands ask for a target's name only.
     if target == FABRIC:
+        from controller.fabric_testbed import FabricTestbed
+
         return FabricTestbed(network, _conditions(options), options.pcap)
+    from controller.mininet_testbed import MininetTestbed
+
     return MininetTestbed(network, target, _conditions(options))
 
 

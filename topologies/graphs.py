@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
-import networkx as nx
-
 from topologies.documents import Number, Record, Value
 from topologies.errors import TopologyError, did_you_mean
 from topologies.treefile import SwitchRecord
@@ -248,6 +246,9 @@ def _parents_of_edges(graph: _Graph, edges: list[tuple[str, str, Record]]) -> di
 def _parents_from_root(
     graph: _Graph, edges: list[tuple[str, str, Record]]
 ) -> dict[str, str | None]:
+    # Only these files need it, and it takes longer to load than most of them.
+    import networkx as nx
+
     names = {name for name, _ in graph.nodes}
     tree = nx.Graph()
     tree.add_nodes_from(name for name, _ in graph.nodes)

@@ -35,7 +35,6 @@ from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
-from softswitch.ports.interface import disable_offloads
 from topologies import mnexec
 from topologies.children import Children
 from topologies.lifetime import end_with, outlive_parent
@@ -204,6 +203,9 @@ class MininetNetwork:
                 ipv6.write_text("1")
             lines.append(f"link set {name} up")
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+        # Whoever only looks whether mininet is here loads no switch for it.
+        from softswitch.ports.interface import disable_offloads
+
         for name in names:
             disable_offloads(name)
 

@@ -11,8 +11,8 @@ Pure algorithms: no I/O, no clock, no randomness. Indices are switches, index 0 
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from controller.placement.arrays import TreeArrays, smc_arrays
 from controller.placement.baselines import all_blue, all_red, max_load, top
 from controller.placement.distributed import DistributedPlacement, smc_distributed
 from controller.placement.dynamic import smc_dp
@@ -24,6 +24,9 @@ from controller.placement.level import level
 from controller.placement.loads import Loads, Placement, loads
 from controller.placement.mixed_integer import milp
 from controller.placement.tree import RateLike, Tree, as_rate
+
+if TYPE_CHECKING:
+    from controller.placement.arrays import TreeArrays, smc_arrays
 
 __all__ = [
     "STRATEGIES",
@@ -66,3 +69,12 @@ STRATEGIES: Mapping[str, Callable[[Tree, int], Placement]] = MappingProxyType(
     }
 )
 """Every strategy by the name that the command line takes."""
+
+
+def __getattr__(name: str) -> object:
+    """Load what works on arrays, and numpy with it, once it is asked for (PEP 562)."""
+    if name not in ("TreeArrays", "smc_arrays"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from controller.placement import arrays
+
+    return getattr(arrays, name)

@@ -9,7 +9,6 @@ lower what the subtree sends, each at the price of one blue switch. docs/placeme
 from fractions import Fraction
 from heapq import heappop, heappush
 
-from controller.placement.arrays import arrays_of_tree, smc_arrays
 from controller.placement.budget import checked_budget
 from controller.placement.loads import Placement, message_counts, most_congested
 from controller.placement.search import candidate_spans, least_feasible
@@ -40,9 +39,13 @@ def smc(tree: Tree, k: int) -> Placement:
         PlacementError: k is negative or not an integer.
     """
     budget = checked_budget(k)
-    arrays = arrays_of_tree(tree) if tree.n >= COMPILED_FROM else None
-    if arrays is not None:
-        return smc_arrays(arrays, budget)
+    if tree.n >= COMPILED_FROM:
+        # Numpy is loaded by those who need it.
+        from controller.placement.arrays import arrays_of_tree, smc_arrays
+
+        arrays = arrays_of_tree(tree)
+        if arrays is not None:
+            return smc_arrays(arrays, budget)
     red: frozenset[int] = frozenset()
     everything = frozenset(v for v in range(tree.n) if tree.available[v])
     # No placement is worse than all-red, and none is better than all that is available.

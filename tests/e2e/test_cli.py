@@ -185,7 +185,7 @@ def test_doctor_says_which_targets_work(capsys: pytest.CaptureFixture[str]) -> N
     assert any(finding["name"] == "P4 program" for finding in document["findings"])
 
 
-@pytest.mark.parametrize("command", sorted(cli.cli.commands))
+@pytest.mark.parametrize("command", sorted(cli.COMMANDS))
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert cli.invoke([command, "--help"]) == 0
     said = capsys.readouterr().out

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli import cli
+from controller.cli import COMMANDS
 from tests.unit.frame.repository import PACKAGES, ROOT, markdown_files
 
 DOCUMENTS = markdown_files()
@@ -43,7 +43,7 @@ def test_commands_exist(document: Path) -> None:
     code = re.findall(r"`[^`\n]+`|^```.*?^```", document.read_text(encoding="utf-8"), re.M | re.S)
     named = "\n".join(code)
     assert set(re.findall(r"\bmake ([a-z0-9]+(?:-[a-z0-9]+)*)", named)) <= TARGETS
-    assert set(re.findall(r"(?:\$ |/|`)bluetree ([a-z]+)\b", named)) <= set(cli.commands)
+    assert set(re.findall(r"(?:\$ |/|`)bluetree ([a-z]+)\b", named)) <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("adr", ADRS, ids=_name)
