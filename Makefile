@@ -118,6 +118,10 @@ campaign-sanitized: $(STAMP) ## the same under address and undefined-behaviour s
 campaign-reallocate: $(STAMP) ## 200 random reallocations under traffic on every target: sums, links, times
 	@$(BIN)/python -m evaluation.campaign_reallocate $(ARGS)
 
+.PHONY: campaign-fail
+campaign-fail: $(STAMP) ## every switch of a fat-tree's overlay fails in a run, on every target: right, or names the cut off
+	@$(BIN)/python -m evaluation.campaign_fail $(ARGS)
+
 # Seconds that each fuzzer runs.
 FUZZ_SECONDS ?= 60
 

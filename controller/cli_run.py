@@ -10,7 +10,7 @@ import click
 
 from controller import targets
 from controller.cli_options import Request, print_json, printing, stderr, stdout, topology_options
-from controller.errors import BadInputError, CheckFailedError
+from controller.errors import BadInputError, CheckFailedError, RunFailedError
 from controller.running import DEFAULT_ROUNDS, Failure, RunOptions
 from topologies.shaping import ShapingError, parse_rate
 
@@ -104,8 +104,16 @@ SHARE = Share(0, 1)
 @click.option("--reorder", type=SHARE, default=0.0, metavar="P", help="... that it delays a frame.")
 @click.option(
     "--fail",
-    metavar="SWITCH@FRACTION",
-    help="Kill a switch once this share of all chunks is complete.",
+    metavar="PART@FRACTION",
+    help="Kill a switch, or take a link between two switches (A-B) down, once this share of all "
+    "chunks is complete. The run goes on over another tree where there is one.",
+)
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="SWITCH",
+    help="Attach a destination there too, for when the first one is cut off; may be repeated.",
 )
 @click.option(
     "--pcap",
@@ -128,6 +136,7 @@ def run_command(
     duplicate: float,
     reorder: float,
     fail: str | None,
+    roots: tuple[str, ...],
     pcap: Path | None,
 ) -> None:
     """Bring the network up, run every worker, check the sums and every link's counter."""
@@ -147,6 +156,7 @@ def run_command(
         seed=request.seed,
         failure=_failure(fail),
         pcap=pcap,
+        roots=roots,
     )
     where = targets.choose(target, planned.topology, options)
     # These load all that a run needs; a refusal above has not waited for them.
@@ -161,15 +171,18 @@ def run_command(
         if rounds is not None:
             raise BadInputError("--rounds: only --workload digits trains in rounds; use --chunks")
         result = run.run_synthetic(planned, options, progress, where)
-    if request.picture is not None:
+    failed = "" if result.aftermath is None else result.aftermath.text
+    if request.picture is not None and not failed:
         from controller.drawing import draw_run
 
         draw_run(result, request.picture)
     if request.as_json:
         print_json(report.run_document(result))
-    else:
+    elif not failed:
         with printing():
             render.show_run(stdout(), result)
+    if failed and result.correct:
+        raise RunFailedError(failed)
     if not result.passed:
         raise CheckFailedError(run.verdict(result))
 
@@ -185,11 +198,14 @@ def parsed_link_rate(text: str | None) -> int | None:
 def _failure(text: str | None) -> Failure | None:
     if text is None:
         return None
-    switch, separator, share = text.rpartition("@")
+    part, separator, share = text.rpartition("@")
     try:
         fraction = float(share)
     except ValueError:
         fraction = -1.0
-    if not separator or not switch or not 0 <= fraction <= 1:
-        raise BadInputError(f"--fail {text}: write SWITCH@FRACTION, such as agg0-0@0.5")
-    return Failure(switch, fraction)
+    if not separator or not part or not 0 <= fraction <= 1:
+        raise BadInputError(
+            f"--fail {text}: write SWITCH@FRACTION, such as agg0-0@0.5, or the same of a link, "
+            "such as agg0-0-core0@0.5"
+        )
+    return Failure(part, fraction)

@@ -22,7 +22,7 @@ def draw_plan(planned: Plan, path: Path) -> None:
 def draw_run(result: RunResult, path: Path) -> None:
     """Draw the tree with the measured congestion of every link."""
     congestion = {link.switch: link.measured / link.rate for link in result.measurement.links}
-    _draw(result.plans[0], congestion, path, "measured congestion")
+    _draw(result.last_plan, congestion, path, "measured congestion")
 
 
 def _draw(planned: Plan, congestion: Mapping[str, Fraction], path: Path, numbers: str) -> None:

@@ -53,6 +53,10 @@ class FabricNetwork:
         if name in self.devices:
             self._server.withdraw(self.devices[name].device_id)
 
+    def set_link(self, one: str, other: str, *, up: bool) -> None:
+        """Take the link between two switches down, losing what is on it, or up again."""
+        self.fabric.set_link(one, other, up=up)
+
     def restart(self, switch: str) -> None:
         """Start a switch that was killed anew: it has no program and empty registers."""
         device = self.devices[switch] = self.new_device(switch)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,22 +18,24 @@ from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, round_trip, window_time, worker_config
 from controller.fabric_network import FabricNetwork
 from controller.p4rt import connect_blocking
+from controller.rescue import Rescue, go_on, joined, outcome_of, take_off
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
 from p4src import artefacts
-from topologies.fabric.build import LINK_DELAY_NS, Conditions
+from topologies.fabric import StopReason
+from topologies.fabric.build import LINK_DELAY_NS, SLOWEST_LINK_BPS, Conditions, link_rates
 from topologies.network import Host, Network, ip_text, mac_text
+from topologies.rerooting import find_link
+from traffic.commands import Answer, Command, Commands, Report
 from traffic.destination import Destination
 from traffic.endpoint import Op
 from traffic.icmp import Echo
 from traffic.reports import (
     DestinationProgress,
-    DestinationReport,
     JobOutcome,
     Values,
     WorkerProgress,
-    WorkerReport,
 )
 from traffic.worker import Worker
 
@@ -47,6 +50,9 @@ class FabricTestbed:
     def __init__(self, network: Network, conditions: Conditions, pcap: Path | None = None) -> None:
         """Build the network; `pcap` is a file that receives every frame delivered, as pcapng."""
         self.network = network
+        # Of links outside the tree as well, or less.
+        slowest = max(Fraction(1), min(network.topology.overlay.tree.rate))
+        self._base = conditions.base or int(SLOWEST_LINK_BPS / slowest)
         self._up = FabricNetwork(network, conditions)
         self.fabric = self._up.fabric
         self._resources = ExitStack()
@@ -91,42 +97,96 @@ class FabricTestbed:
         """See `Testbed.reduce`."""
         timing = self.timing(plans, _TRIES if failure is None else _TRIES_WITH_FAILURE)
         began = self.fabric.now
-        jobs = [
-            self._attach(plan, tensor, op, timing)
-            for plan, tensor in zip(plans, values, strict=True)
-        ]
-
-        def completed() -> int:
-            return sum(destination.completed for destination, _ in jobs)
-
-        look = _Look(self, plans, jobs, on_stuck, max(STUCK_NS, 2 * timing.timeout))
-
-        def report() -> None:
-            if progress is not None:
-                progress(completed())
-            look()
-
-        if failure is not None:
-            self.fabric.run(until=lambda: completed() >= failure.completed, progress=report)
-            self.fabric.fail(failure.switch)
-            look.lost.add(failure.switch)
-        self.fabric.run(until=self.fabric.all_finished, progress=report)
+        bases = []
+        for plan, tensor in zip(plans, values, strict=True):
+            bases.append(self.switches.take_chunks(plan.job, tensor.shape[1]))
+            self._attach(plan, tensor, op, timing, bases[-1])
+        look = _Look(self, self.network, plans, on_stuck, progress, timing)
+        if failure is None:
+            self.fabric.run(until=self.fabric.all_finished, progress=look)
+        else:
+            self.fabric.run(until=lambda: look.completed() >= failure.completed, progress=look)
+            self._fail(failure.part, look)
+            self._run_until_stuck(look)
+        rescued: tuple[JobOutcome, ...] | None = None
+        if failure is not None and failure.rescue is not None and not look.is_over:
+            look(now=True)
+            rescued = self._rescued(failure.rescue, plans, bases, values, op)
         self._busy += self.fabric.now - began
         # What is still under way (copies, retransmissions) is counted before anyone reads.
         self.fabric.run()
-        report()
+        if rescued is not None:
+            return rescued
         look(now=True)
+        return self._outcomes(plans)
+
+    def _fail(self, part: str, look: _Look) -> None:
+        link = find_link(self.network.topology, part)
+        if part in self.network.topology.switches or link is None:
+            self.fabric.fail(part)
+            look.lost.add(part)
+        else:
+            self._up.set_link(*link, up=False)
+
+    def _run_until_stuck(self, look: _Look) -> None:
+        """Let events happen until no job gets on any more, or all have ended."""
+        while not look.is_stuck:
+            ended = self.fabric.run(
+                until=self.fabric.all_finished,
+                deadline=self.fabric.now + look.patience // 4,
+                progress=look,
+            )
+            if ended.reason is not StopReason.DEADLINE:
+                return
+            look()
+
+    def _rescued(
+        self,
+        rescue: Rescue,
+        plans: Sequence[JobPlan],
+        bases: Sequence[int],
+        values: Sequence[Values],
+        op: Op,
+    ) -> tuple[JobOutcome, ...]:
+        """Let jobs that are stuck go on over another tree; what they came to in all."""
+        before, first = take_off(self._tell, self.network, plans, bases)
+        continuation = rescue.plan(plans, before, first)
+        if continuation is None:
+            return before
+        network, others = continuation.detour.network, [plan for _, plan in continuation.jobs]
+        self.switches.install_beside(plans, network, others)
+        go_on(self._tell, continuation, values, op, self.timing(others, network=network))
+        self.fabric.run(until=self.fabric.all_finished)
+        return joined(before, continuation, self._outcomes(others, network))
+
+    def _outcomes(
+        self, plans: Sequence[JobPlan], network: Network | None = None
+    ) -> tuple[JobOutcome, ...]:
+        hosts = [host.name for host in (network or self.network).workers]
+        hosts.append((network or self.network).destination.name)
         return tuple(
-            JobOutcome(DestinationReport.of(destination), tuple(map(WorkerReport.of, workers)))
-            for destination, workers in jobs
+            outcome_of(self._tell([(name, Report(plan.job)) for name in hosts])) for plan in plans
         )
 
-    def timing(self, plans: Sequence[JobPlan], tries: int = _TRIES) -> Timing:
-        """How patient the machines of jobs that run together are here."""
-        rates = self._up.rates
-        there_and_back = round_trip(self.network, rates, LINK_DELAY_NS)
-        patience = 2 * (window_time(self.network, rates, plans) + there_and_back)
-        quiet = 2 * (window_time(self.network, rates, plans, aggregated=True) + there_and_back)
+    def _tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
+        """Have hosts carry out commands, at one moment; their answers in order."""
+        answers = []
+        for name, command in commands:
+            host = Commands(self._up.agents[name])
+            answer, frames = host.carry_out(command, self.fabric.now)
+            answers.append(answer)
+            self.fabric.send(name, frames)
+        return answers
+
+    def timing(
+        self, plans: Sequence[JobPlan], tries: int = _TRIES, network: Network | None = None
+    ) -> Timing:
+        """How patient the machines of jobs that run together are here, over one tree."""
+        network = network or self.network
+        rates = self._up.rates if network is self.network else link_rates(network, self._base)
+        there_and_back = round_trip(network, rates, LINK_DELAY_NS)
+        patience = 2 * (window_time(network, rates, plans) + there_and_back)
+        quiet = 2 * (window_time(network, rates, plans, aggregated=True) + there_and_back)
         return Timing(patience, 8 * patience, tries, quiet, there_and_back)
 
     def start(self, host: Host, endpoint: Worker | Destination) -> None:
@@ -149,47 +209,68 @@ class FabricTestbed:
         return self._up.agents[host.name].echo_replies
 
     def _attach(
-        self, plan: JobPlan, values: Values, op: Op, timing: Timing
-    ) -> tuple[Destination, tuple[Worker, ...]]:
+        self, plan: JobPlan, values: Values, op: Op, timing: Timing, first_chunk: int
+    ) -> None:
         """Put the job's machines on their hosts, and let them start."""
         chunks = values.shape[1]
-        first_chunk = self.switches.take_chunks(plan.job, chunks)
         config = destination_config(self.network, plan, op, timing, chunks, first_chunk)
-        destination = Destination(config)
-        self.start(self.network.destination, destination)
-        workers = []
+        self.start(self.network.destination, Destination(config))
         for host in self.network.workers:
             told = worker_config(self.network, plan, host, op, timing, first_chunk)
-            workers.append(Worker(told, values[host.rank]))
-            self.start(host, workers[-1])
-        return destination, tuple(workers)
+            self.start(host, Worker(told, values[host.rank]))
+
+    def machines(
+        self, network: Network, plan: JobPlan
+    ) -> tuple[Destination | None, tuple[Worker, ...]]:
+        """The destination and the workers of a job, where they have machines for it."""
+        found = [self._up.agents[host.name].endpoints.get(plan.job) for host in network.workers]
+        above = self._up.agents[network.destination.name].endpoints.get(plan.job)
+        workers = tuple(machine for machine in found if isinstance(machine, Worker))
+        return above if isinstance(above, Destination) else None, workers
 
 
 class _Look:
-    """Looks at jobs that run, and tells of those that are stuck."""
+    """Looks at jobs that run, says how far they are, and tells of those that are stuck."""
 
     def __init__(
         self,
         testbed: FabricTestbed,
+        network: Network,
         plans: Sequence[JobPlan],
-        jobs: Sequence[tuple[Destination, Sequence[Worker]]],
         on_stuck: OnStuck | None,
-        patience: int,
+        progress: Progress | None,
+        timing: Timing,
     ) -> None:
-        """`patience`: virtual nanoseconds without a chunk after which a job is stuck."""
         self.lost: set[str] = set()
+        self.is_stuck = False
+        # Virtual nanoseconds without a chunk after which a job is stuck.
+        self.patience = max(STUCK_NS, 2 * timing.timeout)
         self._testbed = testbed
-        self._jobs = list(zip(plans, jobs, strict=True))
-        self._patience = patience
+        self._network = network
+        self._jobs = [(plan, *testbed.machines(network, plan)) for plan in plans]
         self._told = Telling(on_stuck)
+        self._progress = progress
+
+    def completed(self) -> int:
+        """Chunks complete at the destinations of all jobs."""
+        return sum(destination.completed for _, destination, _ in self._jobs if destination)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every worker has all its answers."""
+        return all(worker.done for _, _, workers in self._jobs for worker in workers)
 
     def __call__(self, *, now: bool = False) -> None:
         """Look once; `now`: all that are not done are stuck."""
-        time, patience = self._testbed.fabric.now, 0 if now else self._patience
-        for plan, (destination, workers) in self._jobs:
-            if all(worker.done for worker in workers):
+        if self._progress is not None:
+            self._progress(self.completed())
+        time, patience = self._testbed.fabric.now, 0 if now else self.patience
+        self.is_stuck = False
+        for plan, destination, workers in self._jobs:
+            if destination is None or all(worker.done for worker in workers):
                 continue
             if self._told.is_stuck(plan.job, destination.completed, time, patience):
+                self.is_stuck = True
                 said = [WorkerProgress.of(worker) for worker in workers]
                 facts = facts_of(DestinationProgress.of(destination), said, self.lost)
-                self._told.tell(find_stuck(self._testbed.network, plan, facts))
+                self._told.tell(find_stuck(self._network, plan, facts))

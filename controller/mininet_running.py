@@ -107,6 +107,12 @@ class RunningMininet:
             self._mininet.send("kill", name)
             self._mininet.expect("kill")
 
+    def set_link(self, one: str, other: str, *, up: bool) -> None:
+        """Take the link between two switches down, or up again."""
+        with self._lock:
+            self._mininet.send("link", one, other, up)
+            self._mininet.expect("link")
+
     def restart(self, switch: str) -> None:
         """Start a switch that was killed anew, and wait for it: it has no program."""
         with self._lock:

@@ -15,6 +15,7 @@ from controller.mininet_running import START_DEADLINE_S, RunningMininet
 from controller.p4rt import connect_blocking
 from controller.peers import Milestone, Watch
 from controller.queues import QueueSettings
+from controller.rescue import Rescue, go_on, joined, outcome_of, take_off
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
@@ -22,15 +23,14 @@ from p4src import artefacts
 from topologies.fabric.build import Conditions, link_rates
 from topologies.mininet_plan import LinkPlan
 from topologies.network import Network
+from topologies.rerooting import find_link
 from traffic.commands import Answer, AttachDestination, AttachWorker, Command, Report, Start
 from traffic.endpoint import Op
 from traffic.reports import (
     DestinationProgress,
-    DestinationReport,
     JobOutcome,
     Values,
     WorkerProgress,
-    WorkerReport,
 )
 
 REDUCE_DEADLINE_S = 300.0
@@ -108,9 +108,9 @@ class MininetTestbed:
         """Tell hosts; see `Hosts.tell`."""
         return self._running.hosts.tell(commands)
 
-    def timing(self, plans: Sequence[JobPlan]) -> Timing:
-        """How patient the machines of jobs that run together are here."""
-        return self._timing(plans, self._window_time(plans), None)
+    def timing(self, plans: Sequence[JobPlan], network: Network | None = None) -> Timing:
+        """How patient the machines of jobs that run together are here, over one tree."""
+        return self._timing(plans, self._window_time(plans, network), None)
 
     def reduce(
         self,
@@ -123,60 +123,98 @@ class MininetTestbed:
         on_stuck: OnStuck | None = None,
     ) -> tuple[JobOutcome, ...]:
         """See `Testbed.reduce`."""
-        destination = self.network.destination.name
-        workers = [host.name for host in self.network.workers]
-        window_ns = self._window_time(plans)
-        timing = self._timing(plans, window_ns, failure)
+        timing = self._timing(plans, self._window_time(plans), failure)
         attach: list[tuple[str, Command]] = []
+        bases = []
         for plan, tensor in zip(plans, values, strict=True):
             chunks = tensor.shape[1]
-            first = self.switches.take_chunks(plan.job, chunks)
-            config = destination_config(self.network, plan, op, timing, chunks, first)
-            attach.append((destination, AttachDestination(config)))
+            bases.append(self.switches.take_chunks(plan.job, chunks))
+            config = destination_config(self.network, plan, op, timing, chunks, bases[-1])
+            attach.append((self.network.destination.name, AttachDestination(config)))
             for host in self.network.workers:
-                told = worker_config(self.network, plan, host, op, timing, first)
+                told = worker_config(self.network, plan, host, op, timing, bases[-1])
                 attach.append((host.name, AttachWorker(told, tensor[host.rank])))
-        self._running.hosts.tell(attach)
-        jobs = [plan.job for plan in plans]
-        total = sum(tensor.shape[1] for tensor in values)
+        self.tell(attach)
+        workers = [host.name for host in self.network.workers]
         began = time.monotonic_ns()
-        self._running.hosts.tell([(name, Start(job)) for name in workers for job in jobs])
-        each = CHUNK_DEADLINE_S + 2 * window_ns / _SECOND_NS
-        patience = REDUCE_DEADLINE_S + total * each
-        watch = self._watch(failure, progress, _Look(self, plans, on_stuck, 2 * window_ns))
+        self.tell([(name, Start(plan.job)) for name in workers for plan in plans])
+        total = sum(tensor.shape[1] for tensor in values)
+        look = _Look(self, plans, on_stuck, 2 * self._window_time(plans))
+        rescue = None if failure is None else failure.rescue
         try:
-            self._running.hosts.wait(workers, destination, jobs, patience, watch)
-        except RunFailedError as error:
-            raise self._running.cause(error) from None
+            self._wait(self.network, plans, total, self._watch(failure, progress, look))
+            outcomes = self._outcomes(self.network, plans)
+        except _NoWayError:
+            outcomes = ()
+        if rescue is not None and not (outcomes and all(one.complete for one in outcomes)):
+            outcomes = self._rescued(rescue, plans, bases, values, op)
         self._busy += time.monotonic_ns() - began
         if progress is not None:
             progress(total)
-        return tuple(self._outcome(job) for job in jobs)
+        return outcomes
+
+    def _rescued(
+        self,
+        rescue: Rescue,
+        plans: Sequence[JobPlan],
+        bases: Sequence[int],
+        values: Sequence[Values],
+        op: Op,
+    ) -> tuple[JobOutcome, ...]:
+        """Let jobs that are stuck go on over another tree; what they came to in all."""
+        before, first = take_off(self.tell, self.network, plans, bases)
+        continuation = rescue.plan(plans, before, first)
+        if continuation is None:
+            return before
+        network, others = continuation.detour.network, [plan for _, plan in continuation.jobs]
+        self.switches.install_beside(plans, network, others)
+        go_on(self.tell, continuation, values, op, self.timing(others, network))
+        rest = sum(values[i].shape[1] - first for i, _ in continuation.jobs)
+        self._wait(network, others, rest, Watch(lambda _: self._running.check()))
+        return joined(before, continuation, self._outcomes(network, others))
+
+    def _wait(self, network: Network, plans: Sequence[JobPlan], chunks: int, watch: Watch) -> None:
+        """Wait until every worker is done with every job, or has failed in it."""
+        workers = [host.name for host in network.workers]
+        jobs = [plan.job for plan in plans]
+        each = CHUNK_DEADLINE_S + 2 * self._window_time(plans, network) / _SECOND_NS
+        patience = REDUCE_DEADLINE_S + chunks * each
+        try:
+            self._running.hosts.wait(workers, network.destination.name, jobs, patience, watch)
+        except _NoWayError:
+            raise
+        except RunFailedError as error:
+            raise self._running.cause(error) from None
 
     def _watch(self, failure: FailurePoint | None, progress: Progress | None, look: _Look) -> Watch:
         def tick(completed: int) -> None:
             self._running.check()
             look(completed)
+            if failure is not None and failure.rescue is not None and look.waits_for_lost:
+                raise _NoWayError
             if progress is not None:
                 progress(completed)
 
         if failure is None:
             return Watch(tick)
-        switch = failure.switch
+        part = failure.part
 
         def fail() -> None:
-            self.switches.bury(switch)
-            self._running.kill(switch)
-            look.lost.add(switch)
+            link = find_link(self.network.topology, part)
+            if part in self.network.topology.switches or link is None:
+                self.switches.bury(part)
+                self._running.kill(part)
+            else:
+                self._running.set_link(*link, up=False)
+            look.lost.add(part)
 
         return Watch(tick, Milestone(failure.completed, fail))
 
-    def _outcome(self, job: int) -> JobOutcome:
-        hosts = (self.network.destination, *self.network.workers)
-        reports = self._running.hosts.tell([(host.name, Report(job)) for host in hosts])
-        return JobOutcome(
-            next(one for one in reports if isinstance(one, DestinationReport)),
-            tuple(one for one in reports if isinstance(one, WorkerReport)),
+    def _outcomes(self, network: Network, plans: Sequence[JobPlan]) -> tuple[JobOutcome, ...]:
+        hosts = (network.destination, *network.workers)
+        return tuple(
+            outcome_of(self.tell([(host.name, Report(plan.job)) for host in hosts]))
+            for plan in plans
         )
 
     def _timing(
@@ -196,11 +234,19 @@ class MininetTestbed:
         tries = _TRIES_WITH_FAULTS if failure is None else _TRIES_WITH_FAILURE
         return Timing(patience, 4 * patience, tries)
 
-    def _window_time(self, plans: Sequence[JobPlan]) -> int:
+    def _window_time(self, plans: Sequence[JobPlan], network: Network | None = None) -> int:
         """See `window_time`; 0 where links are as fast as the machine."""
         if self._links.base is None:
             return 0
-        return window_time(self.network, link_rates(self.network, self._links.base), plans)
+        network = network or self.network
+        return window_time(network, link_rates(network, self._links.base), plans)
+
+
+class _NoWayError(RunFailedError):
+    """Jobs do not get on any more since something has failed: no use in waiting."""
+
+    def __init__(self) -> None:
+        super().__init__("a part of the network has failed")
 
 
 class _Look:
@@ -215,14 +261,21 @@ class _Look:
     ) -> None:
         """`slack`: nanoseconds that links may hold a chunk up beside what is usual."""
         self.lost: set[str] = set()
+        self._is_stuck = False
         self._testbed = testbed
         self._plans = plans
         self._patience = STUCK_NS + slack
         self._told = Telling(on_stuck)
 
+    @property
+    def waits_for_lost(self) -> bool:
+        """Whether nothing gets on, and something has failed."""
+        return self._is_stuck and bool(self.lost)
+
     def __call__(self, completed: int) -> None:
         # All jobs together: to ask each takes the hosts time.
-        if not self._told.is_stuck(0, completed, time.monotonic_ns(), self._patience):
+        self._is_stuck = self._told.is_stuck(0, completed, time.monotonic_ns(), self._patience)
+        if not self._is_stuck:
             return
         network = self._testbed.network
         names = [host.name for host in network.hosts]

@@ -48,7 +48,7 @@ def show_plan(console: Console, plan: Plan) -> None:
 
 def show_run(console: Console, result: RunResult) -> None:
     """The links, predicted and measured, and the run's own verdict."""
-    plan = result.plans[0]
+    plan = result.last_plan
     if result.training is not None:
         show_training(console, result.training)
     console.print(
@@ -64,6 +64,12 @@ def show_run(console: Console, result: RunResult) -> None:
         f"measured {_shown(result.measurement.measured)}"
     )
     console.print(f"{sums}; {congestion}; {result.retransmissions} retransmissions")
+    after = result.aftermath
+    if after is not None and after.plan is not None:
+        console.print(
+            f"{escape(after.part)} failed: went on at chunk {after.resumed_at} over another tree, "
+            f"with {_names(list(after.switches))} new in it"
+        )
     console.print(
         f"{result.seconds:.1f} s; on the network's clock {result.network_seconds * 1e3:.3f} ms, "
         f"goodput {result.goodput / 1e6:.1f} Mbit/s a worker"

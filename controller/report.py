@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from controller.measurement import Measurement
     from controller.planning import Plan
     from controller.ranks.launch import LaunchResult
-    from controller.running import RunResult
+    from controller.running import Aftermath, RunResult
 
 Document = dict[str, Any]
 
@@ -94,7 +94,24 @@ def run_document(result: RunResult) -> Document:
     }
     if result.training is not None:
         document["training"] = dataclasses.asdict(result.training)
+    if result.aftermath is not None:
+        document["failure"] = _failure_document(result.aftermath)
     return document
+
+
+def _failure_document(after: Aftermath) -> Document:
+    """What came of `--fail`."""
+    return {
+        "part": after.part,
+        "fate": after.fate.value,
+        "cut_off": list(after.workers),
+        "root": after.root,
+        "resumed_at": after.resumed_at,
+        "new_switches": list(after.switches),
+        "blue": None if after.plan is None else after.plan.blue_names,
+        "jobs": [dataclasses.asdict(job) for job in after.jobs],
+        "text": after.text,
+    }
 
 
 def launch_document(result: LaunchResult) -> Document:

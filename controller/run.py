@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from controller import targets
+from controller.aftermath import aftermath, failure_point
 from controller.errors import BadInputError, RunFailedError
 from controller.measurement import LinkCount, Measurement, measure
 from controller.planning import Plan, plan
@@ -35,14 +36,14 @@ def run_synthetic(
 ) -> RunResult:
     """Sum random tensors, one for each job, and check them against independent sums."""
     start = time.perf_counter()
-    network = _wired(planned)
+    network = _wired(planned, options.roots)
+    failure = failure_point(planned, network, options)
     workers = len(network.workers)
     values = [synthetic(workers, options.chunks, options.seed + job) for job in range(options.jobs)]
     with _testbed(network, options, console, target) as testbed:
         window = targets.window(target, options, planned.topology.overlay.tree)
         plans = testbed.switches.install([planned.blue] * options.jobs, window)
         total = options.jobs * options.chunks
-        failure = _failure_point(planned, options, total)
         told: list[Stuck] | None = [] if target == targets.FABRIC else None
         with _progress(console, "chunks", total) as progress:
             outcomes = testbed.reduce(
@@ -53,7 +54,11 @@ def run_synthetic(
                 progress=progress,
                 on_stuck=partial(_say_stuck, console, told),
             )
-        _require_complete(network, outcomes, failure, told or ())
+        after = None
+        if failure is None or options.failure is None:
+            _require_complete(outcomes, told or ())
+        else:
+            after = aftermath(network, options.failure, failure, outcomes, values, told or ())
         network_seconds = testbed.busy / 1e9
         return RunResult(
             target=target,
@@ -65,17 +70,36 @@ def run_synthetic(
             jobs=options.jobs,
             correct=all(
                 one.is_right(exact_sums(sent)) for one, sent in zip(outcomes, values, strict=True)
-            ),
-            measurement=measure(
-                [planned] * options.jobs, testbed.switches.link_counts(), options.chunks
-            ),
+            )
+            if after is None
+            else all(job.right for job in after.jobs),
+            measurement=_measured(testbed, planned, options, outcomes, failure),
             retransmissions=sum(outcome.resent for outcome in outcomes),
             outcomes=_nonzero(testbed.switches.outcome_counts()),
             seconds=time.perf_counter() - start,
             network_seconds=network_seconds,
-            goodput=_goodput(total, network_seconds),
+            goodput=_goodput(sum(one.completed for one in outcomes), network_seconds),
             lossless=_is_lossless(options),
+            aftermath=after,
         )
+
+
+def _measured(
+    testbed: Testbed,
+    planned: Plan,
+    options: RunOptions,
+    outcomes: Sequence[JobOutcome],
+    failure: FailurePoint | None,
+) -> Measurement:
+    """What the links of the tree that was used last have carried."""
+    went_on = None if failure is None or failure.rescue is None else failure.rescue.continuation
+    if went_on is not None:
+        others = [plan for _, plan in went_on.jobs]
+        counts = testbed.switches.link_counts_beside(went_on.detour.network, others)
+        return measure([went_on.plan] * len(others), counts, options.chunks - went_on.first)
+    # Of jobs that a failure ended early, the chunks that there were.
+    chunks = max(one.completed for one in outcomes) or options.chunks
+    return measure([planned] * options.jobs, testbed.switches.link_counts(), chunks)
 
 
 def run_digits(
@@ -160,7 +184,7 @@ class _TrainingRun:
         outcomes = self._testbed.reduce(
             self._plans, [gradients], Op.ALLREDUCE, on_stuck=self._on_stuck
         )
-        _require_complete(self._testbed.network, outcomes, None)
+        _require_complete(outcomes)
         self._chunks += gradients.shape[1]
         self.correct &= outcomes[0].is_right(exact_sums(gradients))
         self.resent += outcomes[0].resent
@@ -209,8 +233,8 @@ def verdict(result: RunResult) -> str:
     )
 
 
-def _wired(planned: Plan) -> Network:
-    network = wire(planned.topology)
+def _wired(planned: Plan, roots: Sequence[str] = ()) -> Network:
+    network = wire(planned.topology, roots)
     if not network.workers:
         raise BadInputError(f"{planned.topology.name}: has no workers; give it some with --workers")
     return network
@@ -246,42 +270,15 @@ def _say_stuck(console: Console, told: list[Stuck] | None, stuck: Stuck) -> None
     console.print(stuck.text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _failure_point(planned: Plan, options: RunOptions, total: int) -> FailurePoint | None:
-    failure = options.failure
-    if failure is None:
-        return None
-    if failure.switch not in planned.topology.switches:
-        raise BadInputError(f"--fail {failure.switch}: {planned.topology.name} has no such switch")
-    return FailurePoint(failure.switch, int(failure.fraction * total))
-
-
-def _require_complete(
-    network: Network,
-    outcomes: Sequence[JobOutcome],
-    failure: FailurePoint | None,
-    told: Sequence[Stuck] = (),
-) -> None:
+def _require_complete(outcomes: Sequence[JobOutcome], told: Sequence[Stuck] = ()) -> None:
     incomplete = [outcome for outcome in outcomes if not outcome.complete]
     if not incomplete:
         return
-    cause = ""
-    if failure is not None:
-        below = ", ".join(_workers_below(network, failure.switch)) or "no worker"
-        cause = f"switch {failure.switch} failed and cuts off {below}; "
     where = f"{told[-1].text}; " if told else ""
     raise RunFailedError(
-        f"{cause}{incomplete[0].stuck}; {where}complete jobs: {len(outcomes) - len(incomplete)} of "
+        f"{incomplete[0].stuck}; {where}complete jobs: {len(outcomes) - len(incomplete)} of "
         f"{len(outcomes)}"
     )
-
-
-def _workers_below(network: Network, switch: str) -> list[str]:
-    """Names of the workers whose way to the destination leads over a switch."""
-    names = network.topology.overlay.names
-    if switch not in names:
-        return []
-    lowest, highest = network.interval[names.index(switch)]
-    return [host.name for host in network.workers if lowest <= host.source <= highest]
 
 
 def _is_lossless(options: RunOptions) -> bool:

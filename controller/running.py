@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +16,61 @@ DEFAULT_ROUNDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`--fail SWITCH@FRACTION`: the switch dies when that share of all chunks is complete."""
+    """`--fail PART@FRACTION`: what fails when that share of all chunks is complete.
 
-    switch: str
+    `part`: a switch, which dies, or a link, which goes down, by name.
+    """
+
+    part: str
     fraction: float
+
+
+class Fate(enum.StrEnum):
+    """What came of a failure."""
+
+    HARMLESS = "harmless"
+    """The jobs were complete without the part."""
+    WENT_ROUND = "went round"
+    """They went on over another tree, and are complete."""
+    CUT_OFF = "cut off"
+    """No way leads to some worker any more."""
+    INCOMPLETE = "incomplete"
+    """There was a way, and yet some chunk was given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How far a job came: `completed` chunks at its destination, and whether all sums anywhere are
+    right, those of chunks that are not complete left out."""
+
+    job: int
+    completed: int
+    complete: bool
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What came of `--fail`.
+
+    Attributes:
+        workers: names of those that are cut off.
+        root: where the destination is that is left, None if none is.
+        resumed_at: the first chunk that was summed over the other tree; None if there was none.
+        switches: those of the other tree that the first had not.
+        plan: the placement on the other tree.
+        text: why the run failed, in one line; "" if it did not.
+    """
+
+    part: str
+    fate: Fate
+    workers: tuple[str, ...]
+    root: str | None
+    resumed_at: int | None
+    switches: tuple[str, ...]
+    plan: Plan | None
+    jobs: tuple[JobState, ...]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +86,7 @@ class RunOptions:
             fast as the machine.
         seed: of the values, and of what the links do to frames.
         pcap: a file that receives every frame that a link delivers, as pcapng.
+        roots: further switches with a destination, which is used where a failure needs it.
     """
 
     op: str = "reduce"
@@ -47,6 +100,7 @@ class RunOptions:
     seed: int = 0
     failure: Failure | None = None
     pcap: Path | None = None
+    roots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +138,9 @@ class RunResult:
 
     Attributes:
         switches: physical switches that ran the program.
-        correct: every sum, everywhere it arrived, equals an independent sum.
+        correct: every sum, everywhere it arrived, equals an independent sum. Where a failure left
+            chunks incomplete: of those that are complete.
+        measurement: of the tree that was in use at the end, and the chunks that it carried.
         retransmissions: by workers.
         outcomes: packets by what became of them, over all switches (`outcome_t` of the program).
         seconds: wall clock, from start to end.
@@ -108,10 +164,18 @@ class RunResult:
     goodput: float
     lossless: bool
     training: Training | None = field(default=None)
+    aftermath: Aftermath | None = field(default=None)
+
+    @property
+    def last_plan(self) -> Plan:
+        """The placement of the first job that was in use at the end."""
+        after = self.aftermath
+        return self.plans[0] if after is None or after.plan is None else after.plan
 
     @property
     def passed(self) -> bool:
         """The run's own check: sums right, and, where nothing was lost, measured as predicted."""
         rows = self.training.strategies if self.training is not None else ()
         differing = bool(self.measurement.differing) or any(row.differing for row in rows)
-        return self.correct and not (self.lossless and differing)
+        failed = self.aftermath is not None and bool(self.aftermath.text)
+        return self.correct and not failed and not (self.lossless and differing)

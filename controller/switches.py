@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from controller.compile import JobPlan, compile_programs, share_slots
+from controller.compile import JobPlan, compile_programs, merge_programs, share_slots
 from controller.measurement import LinkCount
 from controller.p4rt import BlockingFleet, CounterValue
-from controller.program import SwitchProgram, TableEntry
+from controller.program import MatchValue, SwitchProgram, TableEntry
 from p4src.constants import Outcome
 from topologies.network import Network
 
@@ -40,6 +40,20 @@ class SwitchControl:
         self._next_chunk = {plan.job: 0 for plan in plans}
         return plans
 
+    def install_beside(
+        self, plans: Sequence[JobPlan], network: Network, others: Sequence[JobPlan]
+    ) -> None:
+        """Add jobs over another tree of the same network to those that are installed.
+
+        Switches that were buried are left out. Raises what `install` raises.
+        """
+        self._epoch = max(self._epoch, *(plan.epoch for plan in others))
+        programs = merge_programs(
+            compile_programs(self._network, plans), compile_programs(network, others)
+        )
+        alive = self._alive()
+        self._fleet.reconcile(program for program in programs if program.name in alive)
+
     def hold(self, programs: Sequence[SwitchProgram]) -> None:
         """Make the switches hold programs of the caller's own; only differences are written."""
         self._fleet.reconcile(programs)
@@ -63,16 +77,32 @@ class SwitchControl:
         With an epoch, those of its phase only: of every second allocation, which are the messages
         of this one since the one before the last has drained.
         """
+
+        def is_meant(match: Mapping[str, MatchValue]) -> bool:
+            of_job = job is None or match["job"] == job
+            return of_job and (epoch is None or match["phase"] == epoch & 1)
+
+        return self._counts(self._network, is_meant)
+
+    def link_counts_beside(
+        self, network: Network, others: Sequence[JobPlan]
+    ) -> Mapping[str, LinkCount]:
+        """The same of jobs over another tree, on the links of that tree; see `install_beside`."""
+        numbers = {plan.job for plan in others}
+        return self._counts(network, lambda match: match["job"] in numbers)
+
+    def _counts(
+        self, network: Network, is_meant: Callable[[Mapping[str, MatchValue]], bool]
+    ) -> Mapping[str, LinkCount]:
         counters = self._last_links | dict(
             self._fleet.all_direct_counters("upstream", self._alive())
         )
         counts = {}
-        for name in self._network.topology.overlay.names:
+        for name in network.topology.overlay.names:
             by_class = [0, 0]
             for entry, value in counters[name].items():
                 match = dict(entry.match)
-                is_meant = job is None or match["job"] == job
-                if is_meant and (epoch is None or match["phase"] == epoch & 1):
+                if is_meant(match):
                     by_class[match["resent"] == 1] += value.packets
             counts[name] = LinkCount(*by_class)
         return counts

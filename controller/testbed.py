@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from controller.compile import JobPlan
+from controller.rescue import Rescue
 from controller.switches import SwitchControl
 from controller.watchdog import Stuck
 from topologies.network import Network
@@ -21,10 +22,16 @@ OnStuck = Callable[[Stuck], None]
 
 @dataclass(frozen=True, slots=True)
 class FailurePoint:
-    """A switch to kill once `completed` chunks, over all jobs, are complete."""
+    """What fails once `completed` chunks, over all jobs, are complete.
 
-    switch: str
+    Attributes:
+        part: a switch, which dies, or a link, which goes down, by name.
+        rescue: the way out, where there may be one.
+    """
+
+    part: str
     completed: int
+    rescue: Rescue | None = None
 
 
 class Testbed(Protocol):
@@ -55,7 +62,8 @@ class Testbed(Protocol):
     ) -> tuple[JobOutcome, ...]:
         """Run one Reduce of every job, all at once; `values[j]` is int32 [workers, chunks, lanes].
 
-        Ends when every worker has all its answers, or has given up. `on_stuck` hears of jobs of
-        which no chunk becomes complete for STUCK_NS of the network's clock, or longer where links
-        are slow, and of those that end incomplete.
+        Ends when every worker has all its answers, or has given up, or, after a failure, when its
+        rescue has: an outcome may then be of two trees, one after the other. `on_stuck` hears of
+        jobs of which no chunk becomes complete for STUCK_NS of the network's clock, or longer where
+        links are slow, and of those that end incomplete.
         """

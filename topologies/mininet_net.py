@@ -11,6 +11,8 @@ however it ends, the run's folder with its sockets and logs included:
     ("pids",)   answered ("pids", process ids by the name of switch or host)
     ("namespaces",)
                 answered ("namespaces", for every host a process in its network namespace)
+    ("link", switch, switch, up)
+                the link between two switches; answered ("link", None)
     ("kill", name), ("restart", name)
                 a switch or a host; answered ("kill", None), ("restart", process id)
 
@@ -152,6 +154,23 @@ class MininetNetwork:
         hosts = self._network.hosts
         return {host.name: self._nodes[host.name].pid for host in hosts}
 
+    def set_link(self, one: str, other: str, up: bool) -> None:
+        """Let a link between two switches lose every frame, both ways, or none any more.
+
+        Its interfaces stay up: bmv2 serves no port any more once one of its interfaces is down.
+        """
+        shapes = []
+        for link in self._network.links:
+            if {link.lower, link.upper} == {one, other}:
+                bps = 0 if self._links.base is None else scaled(link.rate, self._links.base)
+                shapes.append(Shape(self.interface(link.lower, link.lower_port), bps))
+                shapes.append(Shape(self.interface(link.upper, link.upper_port), bps))
+        verb, queue = ("del", "") if up else ("replace", "pfifo limit 0")
+        lines = [f"qdisc {verb} dev {shape.interface} root {queue}" for shape in shapes]
+        if up:
+            lines += tc_commands(shape for shape in shapes if shape.bps)
+        subprocess.run(["tc", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+
     def switch_name(self, switch: str) -> str:
         """The short name of a switch in this run."""
         return f"{self._tag}s{self._network.device_id[switch]}"
@@ -269,15 +288,16 @@ def serve(connection: Connection) -> None:
         else:
             connection.send(("up", StartTimes(began, built)))
         while True:
-            what, *names = connection.recv()
+            what, *words = connection.recv()
             act: dict[str, Callable[..., object]] = {
                 "dead": up.children.dead,
                 "pids": up.children.pids,
                 "namespaces": up.namespaces,
                 "kill": up.children.kill,
                 "restart": up.children.restart,
+                "link": up.set_link,
             }
-            connection.send((what, act[what](*names)))
+            connection.send((what, act[what](*words)))
     except (EOFError, OSError):
         pass  # the controller is gone, in good order or not
     finally:

@@ -210,7 +210,9 @@ def _destination_name(number: int) -> str:
 def _by_switch(names: tuple[str, ...], workers: tuple[Host, ...]) -> dict[str, tuple[Host, ...]]:
     gathered: dict[str, list[Host]] = {name: [] for name in names}
     for host in workers:
-        gathered[host.switch].append(host)
+        # A switch that has failed is in no tree; see `topologies.rerooting`.
+        if host.switch in gathered:
+            gathered[host.switch].append(host)
     return {name: tuple(hosts) for name, hosts in gathered.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,12 @@ Values = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """One worker: `results` is int32 [chunks, lanes] for an allreduce, else empty."""
+    """One worker: `results` is int32 [chunks, lanes] for an allreduce, else empty; `known` says
+    which of its rows are answered, bool [chunks]."""
 
     done: bool
     results: Values
+    known: NDArray[np.bool_]
     resent: int
     failure: ChunkFailure | None
     overflowed: frozenset[int]
@@ -30,6 +32,7 @@ class WorkerReport:
         return cls(
             worker.done,
             worker.results,
+            worker.known,
             worker.counters.resent,
             worker.failure,
             worker.overflowed,
@@ -42,6 +45,7 @@ class DestinationReport:
 
     Attributes:
         sums: int32 [chunks, lanes].
+        known: which of its rows are complete, bool [chunks].
         waits_for: what the first incomplete chunk waits for, empty if there is none.
         without: ranks whose values are not in a sum, by chunk, of chunks that are without some.
     """
@@ -49,6 +53,7 @@ class DestinationReport:
     job: int
     done: bool
     sums: Values
+    known: NDArray[np.bool_]
     waits_for: str
     overflowed: frozenset[int]
     without: Mapping[int, frozenset[int]]
@@ -61,6 +66,9 @@ class DestinationReport:
             destination.job,
             destination.done,
             destination.sums,
+            np.array(
+                [not destination.missing(i) for i in range(len(destination.sums))], dtype=bool
+            ),
             "" if waiting is None else destination.explain(waiting),
             destination.overflowed,
             destination.without,
@@ -188,10 +196,53 @@ class JobOutcome:
         failures = [worker.failure for worker in self.workers if worker.failure is not None]
         return self.destination.waits_for or (str(failures[0]) if failures else "")
 
+    @property
+    def completed(self) -> int:
+        """Chunks whose sum the destination has."""
+        return int(self.destination.known.sum())
+
     def is_right(self, sums: NDArray[np.int64]) -> bool:
         """Whether the destination, and every worker that was told, has exactly these sums."""
-        told: Sequence[Values] = [w.results for w in self.workers if w.results.size]
+        told = [one for one in self.workers if one.results.size]
+        everywhere = (self.destination.known, *(one.known for one in told))
+        return all(known.all() for known in everywhere) and self.is_right_so_far(sums)
+
+    def is_right_so_far(self, sums: NDArray[np.int64]) -> bool:
+        """Whether each sum that the destination, or a worker that was told, has is right."""
+        told = [(one.results, one.known) for one in self.workers if one.results.size]
         overflowed = self.destination.overflowed.union(*(w.overflowed for w in self.workers))
         return not overflowed and all(
-            np.array_equal(got, sums) for got in (self.destination.sums, *told)
+            np.array_equal(got[known], sums[known])
+            for got, known in ((self.destination.sums, self.destination.known), *told)
         )
+
+    def continued(self, rest: JobOutcome, first: int) -> JobOutcome:
+        """This up to a chunk, and from there on what the same job came to after a new start."""
+        head, tail = self.destination, rest.destination
+        destination = DestinationReport(
+            head.job,
+            tail.done,
+            np.concatenate((head.sums[:first], tail.sums)),
+            np.concatenate((head.known[:first], tail.known)),
+            tail.waits_for,
+            _overflowed(head.overflowed, tail.overflowed, first),
+            {chunk: gone for chunk, gone in head.without.items() if chunk < first}
+            | {first + chunk: gone for chunk, gone in tail.without.items()},
+        )
+        workers = [
+            WorkerReport(
+                late.done,
+                np.concatenate((early.results[:first], late.results)),
+                np.concatenate((early.known[:first], late.known)),
+                early.resent + late.resent,
+                late.failure,
+                _overflowed(early.overflowed, late.overflowed, first),
+            )
+            for early, late in zip(self.workers, rest.workers, strict=True)
+        ]
+        return JobOutcome(destination, tuple(workers))
+
+
+def _overflowed(head: Iterable[int], tail: Iterable[int], first: int) -> frozenset[int]:
+    """Chunks that overflowed: those of the first part below `first`, and those of the second."""
+    return frozenset([chunk for chunk in head if chunk < first] + [first + chunk for chunk in tail])

@@ -166,6 +166,11 @@ class Worker:
         return np.zeros((0, self._lanes), dtype=np.int32)
 
     @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which rows of `results` are answered [chunks]."""
+        return np.array([self._window.is_answered(i) for i in range(len(self.results))], dtype=bool)
+
+    @property
     def mismatches(self) -> Mismatches:
         """Sums of an endless job that were wrong, by chunk number on the wire."""
         payload = self._payload

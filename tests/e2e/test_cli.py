@@ -210,6 +210,8 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str
         (["run", "{fig1}", "-k", "2", "--jobs", "200"], 2, "a switch has 4096"),
         (["run", "{fig1}", "-k", "2", "--loss", "1.5"], 2, "--loss"),
         (["run", "{fig1}", "-k", "2", "--fail", "b"], 2, "SWITCH@FRACTION"),
+        (["run", "{fig1}", "-k", "2", "--fail", "s1-s2@0.5"], 2, "no link of that name"),
+        (["run", "{fig1}", "-k", "2", "--root", "z"], 2, "no such switch to be a root"),
         (["run", "{fig1}", "-k", "2", "--fail", "z@0.5"], 2, "no such switch"),
         (["run", "{fig1}", "-k", "2", "--rounds", "3"], 2, "--rounds"),
         (["run", "{fig1}", "-k", "0", "--fail", "d@0.5", "--chunks", "64"], 4, "cuts off"),

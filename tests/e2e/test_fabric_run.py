@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from controller import run
-from controller.errors import BadInputError, RunFailedError
+from controller.errors import BadInputError
 from controller.fabric_testbed import FabricTestbed
 from controller.placement import STRATEGIES, Tree
 from controller.planning import Plan, plan, plan_given
-from controller.running import Failure, RunOptions, RunResult
+from controller.running import Failure, Fate, RunOptions, RunResult
 from tests.unit.controller.trees import topology_of, trees
 from topologies import WorkloadOptions, parse
 from topologies.fabric.build import Conditions
@@ -146,16 +146,48 @@ def test_training_on_digits_is_bit_for_bit_the_one_without_a_network() -> None:
     assert congestion["all-red"] == max(congestion.values())
 
 
+def _fat_tree() -> Plan:
+    return plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")
+
+
 def test_a_dead_switch_names_the_workers_that_it_cut_off() -> None:
-    planned = plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")
-    with pytest.raises(RunFailedError, match=r"switch edge0-0 failed and cuts off w0, w1; chunk"):
-        _run(planned, chunks=64, window=8, failure=Failure("edge0-0", 0.5))
+    after = _run(_fat_tree(), chunks=64, window=8, failure=Failure("edge0-0", 0.5)).aftermath
+    assert after is not None
+    assert (after.fate, after.workers) == (Fate.CUT_OFF, ("w0", "w1"))
+    assert after.text.startswith("switch edge0-0 failed and cuts off w0, w1; chunk")
+    (job,) = after.jobs
+    assert 32 <= job.completed < 64
+    assert (job.complete, job.right) == (False, True)
 
 
 def test_workers_that_lack_only_the_answer_are_named_too() -> None:
-    planned = plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")
-    with pytest.raises(RunFailedError, match=r"cuts off w0, w1; worker w0: chunk"):
-        _run(planned, chunks=20, window=32, failure=Failure("edge0-0", 0.5))
+    after = _run(_fat_tree(), chunks=20, window=32, failure=Failure("edge0-0", 0.5)).aftermath
+    assert after is not None
+    assert "cuts off w0, w1; worker w0: chunk" in after.text
+
+
+@pytest.mark.parametrize(
+    ("part", "op", "roots", "new"),
+    [
+        ("agg0-0", "allreduce", (), {"agg0-1", "core2", "agg1-1"}),
+        ("agg0-0-core0", "reduce", (), {"core1"}),
+        ("core0", "allreduce", ("core3",), {"core3"} | {f"agg{pod}-1" for pod in range(4)}),
+    ],
+)
+def test_a_run_goes_round_what_fails(
+    part: str, op: str, roots: tuple[str, ...], new: set[str]
+) -> None:
+    options = {"op": op, "roots": roots, "jobs": 2, "chunks": 24, "window": 4}
+    result = _run(_fat_tree(), failure=Failure(part, 0.5), **options)
+    after = result.aftermath
+    assert after is not None
+    assert (after.fate, after.workers, set(after.switches)) == (Fate.WENT_ROUND, (), new)
+    assert all(job.complete and job.right for job in after.jobs)
+    assert result.passed
+    # On the other tree, which carried all chunks from there on.
+    assert after.resumed_at is not None
+    assert 8 <= after.resumed_at <= 12
+    assert result.measurement.differing == ()
 
 
 def test_a_dead_switch_outside_the_overlay_disturbs_nobody() -> None:

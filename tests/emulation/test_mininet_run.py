@@ -7,12 +7,16 @@ import os
 import re
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from controller.mininet_testbed import MininetTestbed
+from controller.placement import Tree
 from controller.planning import plan
+from controller.rescue import Rescue
+from controller.testbed import FailurePoint
 from tests.emulation.isolated import run_isolated
 from tests.emulation.runs import (
     DEADLINE_S,
@@ -22,11 +26,12 @@ from tests.emulation.runs import (
     eventually,
     run,
 )
-from topologies import WorkloadOptions, parse
+from tests.unit.controller.trees import topology_of
+from topologies import Topology, WorkloadOptions, parse
 from topologies.fabric.build import Conditions
 from topologies.network import wire
 from traffic.endpoint import Op
-from traffic.workloads import synthetic
+from traffic.workloads import exact_sums, synthetic
 
 
 @pytest.mark.parametrize("op", ["reduce", "allreduce"])
@@ -127,6 +132,26 @@ def test_a_switch_that_fails_cuts_workers_off(target: str, tree: str) -> None:
     assert "switch b failed and cuts off w3, w4, w5" in done.stderr
     (chunk,) = re.findall(r"chunk (\d+) of job 1 waits for", done.stderr)
     assert 100 <= int(chunk) < 200
+
+
+@pytest.mark.parametrize("part", ["a", "a-r"])
+def test_a_run_goes_round_what_fails(target: str, part: str) -> None:
+    """r, a and b stand in a ring with c; the tree has all links but that of b and c."""
+    tree = Tree(parent=[-1, 0, 0, 1], rate=[1] * 4, load=[1, 0, 1, 2])
+    overlay = replace(topology_of(tree).overlay, names=("r", "a", "b", "c"))
+    links = (("a", "r"), ("b", "r"), ("c", "a"), ("b", "c"))
+    network = wire(Topology("ring", overlay.names, overlay, links))
+    rescue = Rescue(network, part, lambda topology: plan(topology, 2, "smc"), jobs=1)
+    values = synthetic(4, 300, seed=1)
+    with MininetTestbed(network, target) as testbed:
+        plans = testbed.switches.install([frozenset({0, 1})], window=8)
+        (outcome,) = testbed.reduce(
+            plans, [values], Op.ALLREDUCE, failure=FailurePoint(part, 100, rescue)
+        )
+    assert rescue.continuation is not None
+    assert 90 <= rescue.continuation.first < 300
+    assert outcome.complete
+    assert outcome.is_right(exact_sums(values))
 
 
 def test_progress_is_told_on_the_way(target: str) -> None:

@@ -1,0 +1,129 @@
+"""What `--fail` asks for and what came of it, in values and in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.errors import BadInputError
+from controller.planning import Plan, plan, plan_given
+from controller.rescue import Place, Rescue
+from controller.running import Aftermath, Failure, Fate, JobState, RunOptions
+from controller.testbed import FailurePoint
+from controller.watchdog import Stuck
+from topologies.network import Network
+from topologies.rerooting import find_link, link_name
+from topologies.topology import Topology
+from traffic.reports import JobOutcome, Values
+from traffic.workloads import exact_sums
+
+
+def failure_point(planned: Plan, network: Network, options: RunOptions) -> FailurePoint | None:
+    """When what fails, and the way out where the tree needs one; BadInputError names a part that
+    there is not."""
+    failure = options.failure
+    if failure is None:
+        return None
+    topology = planned.topology
+    if failure.part not in topology.switches and find_link(topology, failure.part) is None:
+        raise BadInputError(
+            f"--fail {failure.part}: {topology.name} has no such switch, and no link of that name "
+            "between two switches (A-B)"
+        )
+    rescue = None
+    if _is_on_tree(topology, failure.part):
+        rescue = Rescue(network, failure.part, _placing(planned), options.jobs)
+    total = options.jobs * options.chunks
+    return FailurePoint(failure.part, int(failure.fraction * total), rescue)
+
+
+def aftermath(
+    network: Network,
+    failure: Failure,
+    point: FailurePoint,
+    outcomes: Sequence[JobOutcome],
+    values: Sequence[Values],
+    told: Sequence[Stuck],
+) -> Aftermath:
+    """What came of a failure."""
+    rescue = point.rescue
+    jobs = tuple(
+        JobState(
+            job=i,
+            completed=outcome.completed,
+            complete=outcome.complete,
+            right=outcome.is_right_so_far(exact_sums(sent)),
+        )
+        for i, (outcome, sent) in enumerate(zip(outcomes, values, strict=True), start=1)
+    )
+    went_on = None if rescue is None else rescue.continuation
+    cut_off: tuple[str, ...] = ()
+    if all(job.complete for job in jobs):
+        fate = Fate.HARMLESS if went_on is None else Fate.WENT_ROUND
+    elif rescue is not None and rescue.cut_off:
+        fate, cut_off = Fate.CUT_OFF, tuple(host.name for host in rescue.cut_off)
+    else:
+        fate = Fate.INCOMPLETE
+    before = set(network.topology.overlay.names)
+    detour = None if rescue is None else rescue.detour
+    chunks = sum(sent.shape[1] for sent in values)
+    done = f"{sum(job.completed for job in jobs)} of {chunks} chunks complete"
+    done += ", each right" if all(job.right for job in jobs) else ", NOT all right"
+    text = ""
+    if fate in (Fate.CUT_OFF, Fate.INCOMPLETE):
+        stuck = next(outcome.stuck for outcome in outcomes if not outcome.complete)
+        parts = [f"{_what(network, failure.part)} failed", stuck]
+        if cut_off:
+            parts[0] += f" and cuts off {', '.join(cut_off)}"
+        parts += [one.text for one in told[-1:]]
+        parts += [_why(network, failure.part)] if cut_off else []
+        text = f"{'; '.join(parts)} ({done})"
+    return Aftermath(
+        part=failure.part,
+        fate=fate,
+        workers=cut_off,
+        root=None if detour is None else detour.root,
+        resumed_at=None if went_on is None else went_on.first,
+        switches=()
+        if went_on is None
+        else tuple(sorted(set(went_on.plan.topology.overlay.names) - before)),
+        plan=None if went_on is None else went_on.plan,
+        jobs=jobs,
+        text=text,
+    )
+
+
+def _is_on_tree(topology: Topology, part: str) -> bool:
+    """Whether a switch, or a link, is one of the overlay."""
+    names, parent = topology.overlay.names, topology.overlay.tree.parent
+    links = {link_name(names[v], names[above]) for v, above in enumerate(parent) if above >= 0}
+    ends = find_link(topology, part)
+    return part in names or (
+        ends is not None and not links.isdisjoint((link_name(*ends), link_name(*ends[::-1])))
+    )
+
+
+def _placing(planned: Plan) -> Place:
+    """How blue switches are chosen on another tree: as they were on the first."""
+
+    def place(topology: Topology) -> Plan:
+        if planned.strategy != "given":
+            return plan(topology, planned.k, planned.strategy)
+        tree, names = topology.overlay.tree, topology.overlay.names
+        there = {name for v, name in enumerate(names) if tree.available[v]}
+        return plan_given(topology, there.intersection(planned.blue_names))
+
+    return place
+
+
+def _what(network: Network, part: str) -> str:
+    return f"switch {part}" if part in network.topology.switches else f"link {part}"
+
+
+def _why(network: Network, part: str) -> str:
+    """Why no other way leads to workers, and what helps."""
+    destinations = (network.destination, *network.spares)
+    if {host.switch for host in destinations} == {part}:
+        return "the destination is attached to it alone, so attach another with --root SWITCH"
+    if any(host.switch == part for host in network.workers):
+        return "they are attached to it alone, so give them another switch (--workers PATH)"
+    return "no other way leads to them: give the network another one, or restart the switch"
