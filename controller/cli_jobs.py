@@ -105,6 +105,13 @@ def status_command(folder: Folder, as_json: bool, watch: bool) -> None:
 @click.option(
     "--workers", metavar="W0,W1", help="The workers that take part, by name. [default: all]"
 )
+@click.option(
+    "--on-worker-loss",
+    type=click.Choice(["fail", "continue"]),
+    default="fail",
+    show_default=True,
+    help="What becomes of the job when a worker dies: it fails, or goes on without it.",
+)
 @_common
 def start_command(
     folder: Folder,
@@ -115,11 +122,18 @@ def start_command(
     seed: int,
     window: int | None,
     workers: str | None,
+    on_worker_loss: str,
 ) -> None:
     """Start a job: admit it, make the switches ready, let its workers send."""
     names = [] if workers is None else [name.strip() for name in workers.split(",")]
     request = api.StartJobRequest(
-        op=op, chunks=chunks, seed=seed, choice=choice, window=window, workers=names
+        op=op,
+        chunks=chunks,
+        seed=seed,
+        choice=choice,
+        window=window,
+        workers=names,
+        on_worker_loss=on_worker_loss,
     )
     with ControllerClient(folder) as client:
         _show_change(client.start(request), as_json, "started")

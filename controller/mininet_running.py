@@ -124,10 +124,7 @@ class RunningMininet:
 
     def check(self) -> None:
         """Raise RunFailedError where a process is gone that nobody ended, naming it."""
-        with self._lock:
-            self._mininet.send("dead")
-            dead = self._mininet.expect("dead")
-        for log in dead:
+        for log in self._dead():
             what = log.stem
             if log.parent.name == "switches":
                 names = {str(device): name for name, device in self.network.device_id.items()}
@@ -135,6 +132,17 @@ class RunningMininet:
             elif log.parent.name == "hosts":
                 what = f"host {log.stem}"
             raise RunFailedError(f"the process of {what} is gone: {tail(log)}")
+
+    def ended_hosts(self) -> frozenset[str]:
+        """Hosts whose processes are gone, though nobody ended them."""
+        return frozenset(log.stem for log in self._dead() if log.parent.name == "hosts")
+
+    def _dead(self) -> Sequence[Path]:
+        """The logs of processes that are gone, though nobody ended them."""
+        with self._lock:
+            self._mininet.send("dead")
+            logs: Sequence[Path] = self._mininet.expect("dead")
+            return logs
 
     def cause(self, error: RunFailedError) -> RunFailedError:
         """What is behind an error: the end of Mininet's process, which takes all others along."""
@@ -236,9 +244,7 @@ class RunningMininet:
 
     def _has_ended(self, log: Path) -> bool:
         """Whether the process that writes a log is gone, though nobody ended it."""
-        with self._lock:
-            self._mininet.send("dead")
-            return log in self._mininet.expect("dead")
+        return log in self._dead()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -159,9 +159,14 @@ class Hosts:
         RunFailedError is raised for the first command that failed, after all answers are in.
         """
         with self._lock:
-            asked = [(self._peers[name], self._peers[name].ask(it)) for name, it in commands]
+            asked: list[tuple[HostPeer, int]] = []
             answers: list[Answer] = []
             error: RunFailedError | None = None
+            for name, command in commands:
+                try:
+                    asked.append((self._peers[name], self._peers[name].ask(command)))
+                except RunFailedError as failure:
+                    error = error or failure
             for peer, number in asked:
                 try:
                     answers.append(peer.answer(number))

@@ -37,6 +37,7 @@ from controller.errors import BadInputError, BluetreeError, EnvironmentLacksErro
 from controller.live import state as folder
 from controller.live.progress import JobProgress
 from controller.live.requests import (
+    GONE,
     Describe,
     Down,
     JobHosts,
@@ -257,12 +258,13 @@ class NetworkClient:
 
     def progress(self, job: int) -> JobProgress:
         """How far a job is; hosts that do not answer within half a second are named as silent."""
-        said: Mapping[str, Answer] = self._ask(SurveyJob(job))
+        said: Mapping[str, Answer | str] = self._ask(SurveyJob(job))
         answers = said.values()
         return JobProgress(
             next((one for one in answers if isinstance(one, DestinationProgress)), None),
             tuple(one for one in answers if isinstance(one, WorkerProgress)),
             tuple(name for name, one in said.items() if one is None),
+            tuple(name for name, one in said.items() if one == GONE),
         )
 
     def report(self, job: int) -> JobOutcome:

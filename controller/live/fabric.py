@@ -105,6 +105,10 @@ class LiveFabric:
         answers = self.tell([(name, Progress(job)) for name in names])
         return dict(zip(names, answers, strict=True))
 
+    def ended(self) -> frozenset[str]:
+        """See `LiveNetwork`: hosts have no processes."""
+        return frozenset()
+
     def kill(self, name: str) -> None:
         """See `LiveNetwork`."""
         self._do(partial(self._up.kill, name))

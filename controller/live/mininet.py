@@ -67,6 +67,10 @@ class LiveMininet:
         """See `LiveNetwork`."""
         return self._running.hosts.survey(names, job)
 
+    def ended(self) -> frozenset[str]:
+        """See `LiveNetwork`."""
+        return self._running.ended_hosts()
+
     def kill(self, name: str) -> None:
         """See `LiveNetwork`."""
         self._running.kill(name)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from controller.errors import BadInputError
-from controller.live.requests import JobHosts, Part
+from controller.errors import BadInputError, RunFailedError
+from controller.live.requests import GONE, JobHosts, Part
 from controller.p4rt import SwitchAddress
 from topologies.network import Network
 from traffic.commands import (
@@ -48,6 +48,9 @@ class LiveNetwork(Protocol):
     def survey(self, names: Sequence[str], job: int) -> Mapping[str, Answer]:
         """How far hosts are in a job; those that do not answer in time are left out."""
 
+    def ended(self) -> frozenset[str]:
+        """Hosts whose processes have ended, though nobody ended them."""
+
     def kill(self, name: str) -> None:
         """Kill a switch or a host where it stands."""
 
@@ -84,7 +87,11 @@ class Roster:
                 raise BadInputError(f"{name}: the network has no such host")
             if name in self._down:
                 raise BadInputError(f"{name}: the host was killed")
-        answers = self._up.tell(commands)
+        try:
+            answers = self._up.tell(commands)
+        except RunFailedError:
+            self._notice()
+            raise
         for name, command in commands:
             self._note(name, command)
         return answers
@@ -95,11 +102,21 @@ class Roster:
         alive = self._alive(job, part)
         return dict(zip(alive, self.tell([(name, command) for name in alive]), strict=True))
 
-    def survey(self, job: int) -> dict[str, Answer]:
-        """How far each host of a job is, None where it is silent; BadInputError as `tell_job`."""
+    def survey(self, job: int) -> dict[str, Answer | str]:
+        """How far each host of a job is, None where it is silent, GONE where it is no more;
+        BadInputError as `tell_job`."""
         alive = self._alive(job, Part.ALL)
-        answers = self._up.survey(alive, job)
-        return {name: answers.get(name) for name in alive}
+        try:
+            answers = self._up.survey(alive, job)
+        except RunFailedError:
+            if not self._notice():
+                raise
+            alive = self._alive(job, Part.ALL)
+            answers = self._up.survey(alive, job)
+        with self._lock:
+            hosts = self._job(job)
+        gone = self._down.intersection((hosts.destination, *hosts.workers))
+        return {name: answers.get(name) for name in alive} | dict.fromkeys(gone, GONE)
 
     def kill(self, name: str) -> None:
         """Kill a switch or a host; once more is no error."""
@@ -118,8 +135,14 @@ class Roster:
         self._up.restart(switch)
         self._down.discard(switch)
 
+    def _notice(self) -> bool:
+        """Look which hosts have ended by themselves; whether there are some more."""
+        more = self._up.ended() - self._down
+        self._down |= more
+        return bool(more)
+
     def _alive(self, job: int, part: Part) -> list[str]:
-        """The hosts of a job that were not killed."""
+        """The hosts of a job that were not killed, and have not ended."""
         with self._lock:
             if job not in self._destination:
                 raise BadInputError(f"job {job}: no host takes part in it")

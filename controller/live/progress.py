@@ -15,11 +15,13 @@ class JobProgress:
         workers: by rank; those that were killed or are silent are left out.
         silent: names of hosts that live and do not answer. Nothing is known of them, so the job is
             neither done nor drained.
+        gone: names of hosts that were killed, or whose processes have ended.
     """
 
     destination: DestinationProgress | None
     workers: tuple[WorkerProgress, ...]
     silent: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
 
     @property
     def completed(self) -> int:
@@ -47,7 +49,8 @@ class JobProgress:
     @property
     def done(self) -> bool:
         """Whether every worker has every answer."""
-        return not self.silent and all(worker.done for worker in self.workers)
+        is_known = bool(self.workers) and not self.silent
+        return is_known and all(worker.done for worker in self.workers)
 
     @property
     def failure(self) -> str:

@@ -94,12 +94,15 @@ class TellJob:
 
 @dataclass(frozen=True, slots=True)
 class SurveyJob:
-    """Answered with how far every host of a job is, by host; None of one that does not say in time.
+    """Answered with how far every host of a job is, by host.
 
-    Hosts that were killed are left out.
+    None of one that does not say in time, GONE of one that was killed or whose process has ended.
     """
 
     job: int
+
+
+GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)

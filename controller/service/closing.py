@@ -79,15 +79,11 @@ class Closer:
         self.over(job.id, Phase.FAILED, why)
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
 
-    async def give_up_if_killed(self, job: Job) -> None:
+    async def give_up_if_killed(self, job: Job, progress: JobProgress) -> None:
         """End a job that waits for a host that was killed; it would wait for ever."""
-        down = (await asyncio.to_thread(self._hosts.describe)).down
-        ranks = range(len(self._network.workers)) if job.members is None else job.members
-        hosts = [self._network.workers[rank].name for rank in ranks]
-        destination = ledger.rooted(self._network, job).destination.name
-        killed = sorted(down.intersection([*hosts, destination]))
-        if killed:
-            await self.abandon(job, f"host {', '.join(killed)} was killed, and the job needs it")
+        if progress.gone:
+            killed = ", ".join(sorted(progress.gone))
+            await self.abandon(job, f"host {killed} was killed, and the job needs it")
 
     def over(self, number: int, phase: Phase, why: str, **result: object) -> None:
         """Note that a job is over, and what is to be told about it."""

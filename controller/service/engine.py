@@ -36,9 +36,10 @@ from controller.service.admission import Choice, Wish
 from controller.service.change import Change, Changed
 from controller.service.closing import Closer
 from controller.service.errors import NotNowError, UnknownJobError
+from controller.service.leaving import Leaving, leaves
 from controller.service.moments import Stopwatch
 from controller.service.planner import Order, Planner
-from controller.service.progress import DRAIN_S, Stalls, waits_for
+from controller.service.progress import DRAIN_S, STALL_S, Stalls, waits_for
 from controller.service.reallocation import Reallocation, quiet_fact
 from controller.service.store import Job, Phase, Store
 from controller.service.succession import Succession, why_over
@@ -69,6 +70,7 @@ class Engine:
         self._closer = Closer(network, store, board, hosts)
         self._reallocation = Reallocation(network, store, board, hosts, self._planner)
         self._succession = Succession(network, store, board, hosts, self._planner, self._closer)
+        self._leaving = Leaving(network, store, board, hosts, self._planner)
         self._stalls = Stalls()
         self.watchdog = Watchdog(network, store, board, hosts)
         self._lock = asyncio.Lock()
@@ -309,14 +311,19 @@ class Engine:
             await self._closer.end(job, Phase.FINISHED, why_over(job))
         elif job.phase is Phase.MOVING:
             _LOG.warning("job %d: finishes a reallocation", job.id)
-            await change.move(job, Stopwatch(), again=True)
+            if leaves(job):
+                await self._leaving.finish(job)
+            else:
+                await change.move(job, Stopwatch(), again=True)
+        elif await self._leaving.look_after(job, progress, self._stalls.stood(job.id, progress)):
+            return
         elif job.phase is Phase.DRAINING and change.is_through(job, progress):
             if job.id not in self._attended:
                 await change.settle(job)
         elif progress.done and job.phase is Phase.RUNNING:
             await self._closer.end(job, Phase.FINISHED, "")
-        elif self._stalls.has_stalled(job.id, progress):
-            await self._closer.give_up_if_killed(job)
+        elif self._stalls.stood(job.id, progress) > STALL_S:
+            await self._closer.give_up_if_killed(job, progress)
 
     def _changed(
         self,

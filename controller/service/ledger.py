@@ -71,6 +71,7 @@ def plan_of(network: Network, job: Job, allocation: Allocation) -> JobPlan:
         slot_base=job.slot_base,
         window=job.window,
         members=None if job.members is None else frozenset(job.members),
+        absent=frozenset(allocation.absent),
     )
 
 
@@ -97,12 +98,12 @@ def programs(network: Network, jobs: Sequence[Job]) -> tuple[SwitchProgram, ...]
 
 def messages_of(network: Network, job: Job, allocation: Allocation) -> tuple[int, ...]:
     """Messages a chunk on every link, by index of the job's tree."""
-    return loads(_tree(network, job), plan_of(network, job, allocation).blue).messages
+    return loads(_tree(network, job, allocation), plan_of(network, job, allocation).blue).messages
 
 
 def congestion_of(network: Network, job: Job, allocation: Allocation) -> Fraction:
     """psi of one job alone."""
-    return loads(_tree(network, job), plan_of(network, job, allocation).blue).congestion
+    return loads(_tree(network, job, allocation), plan_of(network, job, allocation).blue).congestion
 
 
 def total_congestion(network: Network, jobs: Sequence[Job]) -> Fraction:
@@ -131,8 +132,12 @@ def expected_messages(network: Network, job: Job, completed: float) -> list[floa
     total = [0.0] * rooted(network, job).topology.overlay.tree.n
     known = [one for one in job.allocations if one.role is not Role.NEW] or [job.current]
     for i, allocation in enumerate(known):
-        end = known[i + 1].first_chunk if i + 1 < len(known) else completed
-        chunks = max(0.0, min(end, completed) - allocation.first_chunk)
+        end, kept = (
+            (known[i + 1].first_chunk, known[i + 1].kept) if i + 1 < len(known) else (completed, 0)
+        )
+        # Those that the next one leaves to it, less those that it leaves to the one before.
+        own = min(end, completed) - allocation.first_chunk + kept - allocation.kept
+        chunks = max(0.0, own)
         for v, count in enumerate(messages_of(network, job, allocation)):
             total[v] += chunks * count
     return total
@@ -229,16 +234,17 @@ def _part(job: Job) -> Part:
     return (job.id, job.current.epoch % 2)
 
 
-def _tree(network: Network, job: Job) -> Tree:
+def _tree(network: Network, job: Job, allocation: Allocation) -> Tree:
     view = rooted(network, job)
-    return job_tree(view.topology, job.members, view)
+    present = plan_of(network, job, allocation).present(network)
+    return job_tree(view.topology, None if present is None else sorted(present), view)
 
 
 def _per_chunk(
     allocation: Allocation, count: LinkCount | None, name: str, completed: float
 ) -> float:
     """Messages a chunk over a link since an allocation took force."""
-    chunks = completed - allocation.first_chunk
+    chunks = completed - allocation.first_chunk - allocation.kept
     if count is None or chunks <= 0:
         return 0.0
     return max(0, count.first - dict(allocation.baseline).get(name, 0)) / chunks

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from controller.errors import BadInputError
 from controller.service import admission, ledger
 from controller.service.admission import Choice, Wish
-from controller.service.store import Allocation, Job, Phase, Role, Store
+from controller.service.store import Allocation, Job, OnLoss, Phase, Role, Store
 from topologies.network import Network, NetworkError
 from topologies.rerooting import reroot
 from traffic.endpoint import Op
@@ -24,6 +24,7 @@ class Order:
     wish: Wish
     window: int
     workers: tuple[str, ...]
+    on_loss: str = OnLoss.FAIL
 
 
 class Planner:
@@ -37,7 +38,7 @@ class Planner:
         """Other blue switches for a job; the budget that is not said stays as it is."""
         if wish.blue is None and wish.budget is None:
             wish = Wish(wish.strategy, job.current.budget, None)
-        return self._choose(job.id, job.members, wish, ledger.rooted(self.network, job))
+        return self._choose(job.id, self._present(job), wish, ledger.rooted(self.network, job))
 
     def succeed(self, job: Job, root: str, wish: Wish | None) -> tuple[Job, Choice]:
         """As which job one goes on with another root, not stored yet; without a wish as before.
@@ -56,13 +57,13 @@ class Planner:
         elif wish.blue is None and wish.budget is None:
             wish = Wish(wish.strategy, job.current.budget)
         # What it has now is given back before long, so it does not count against it.
-        choice = self._choose(job.id, job.members, wish, view)
+        choice = self._choose(job.id, self._present(job), wish, view)
         successor = replace(
             job,
             id=admission.free_job(other.id for other in self._store.jobs()),
             slot_base=self._free_slots(job.window),
             phase=Phase.STARTING,
-            allocations=(self.allocation(choice, view),),
+            allocations=(replace(self.allocation(choice, view), absent=job.current.absent),),
             root=None if root == self.network.destination.switch else root,
             successor=None,
         )
@@ -72,8 +73,8 @@ class Planner:
         """A new job that fits, not stored yet; raises AdmissionError, BadInputError."""
         members = self._members(order.workers)
         jobs = self._store.jobs()
-        if order.op not in {op.value for op in Op}:
-            raise BadInputError(f"--op {order.op}: choose {' or '.join(op.value for op in Op)}")
+        _check_choice("op", order.op, Op)
+        _check_choice("on-worker-loss", order.on_loss, OnLoss)
         number = admission.free_job(job.id for job in jobs)
         base = self._free_slots(order.window)
         choice = self._choose(number, members, order.wish, self.network)
@@ -88,6 +89,7 @@ class Planner:
                 window=order.window,
                 phase=Phase.STARTING,
                 allocations=(self.allocation(choice, self.network),),
+                on_loss=order.on_loss,
             ),
             choice,
         )
@@ -136,14 +138,40 @@ class Planner:
         count the two apart.
         """
         names = view.topology.overlay.names
-        epoch = self._store.next_number("epoch")
-        if after is not None and epoch % 2 == after.epoch % 2:
-            epoch = self._store.next_number("epoch")
         return Allocation(
-            epoch=epoch,
+            epoch=self._epoch(after),
             strategy=choice.strategy,
             budget=choice.budget,
             blue=tuple(sorted(names[v] for v in choice.blue)),
             first_chunk=0,
             role=Role.NEW,
+            absent=() if after is None else after.absent,
         )
+
+    def without(self, job: Job, ranks: Iterable[int]) -> Allocation:
+        """The allocation of a job as it is, but for some workers; with an epoch of its own."""
+        now = job.current
+        return replace(
+            now,
+            epoch=self._epoch(now),
+            first_chunk=0,
+            role=Role.NEW,
+            absent=tuple(sorted({*now.absent, *ranks})),
+            kept=0,
+        )
+
+    def _epoch(self, after: Allocation | None) -> int:
+        epoch = self._store.next_number("epoch")
+        if after is not None and epoch % 2 == after.epoch % 2:
+            epoch = self._store.next_number("epoch")
+        return epoch
+
+    def _present(self, job: Job) -> tuple[int, ...] | None:
+        if job.members is None and not job.current.absent:
+            return None
+        return job.present(range(len(self.network.workers)))
+
+
+def _check_choice(option: str, given: str, known: Iterable[str]) -> None:
+    if given not in set(known):
+        raise BadInputError(f"--{option} {given}: choose {' or '.join(known)}")

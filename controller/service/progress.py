@@ -18,14 +18,14 @@ class Stalls:
     def __init__(self) -> None:
         self._last: dict[int, tuple[int, float]] = {}
 
-    def has_stalled(self, job: int, progress: JobProgress) -> bool:
-        """Whether a job is where it was STALL_S ago."""
+    def stood(self, job: int, progress: JobProgress) -> float:
+        """For how many seconds a job has been where it is."""
         now, done = time.monotonic(), completed(progress)
         before, since = self._last.get(job, (-1, now))
         if done != before:
             self._last[job] = (done, now)
-            return False
-        return now - since > STALL_S
+            return 0.0
+        return now - since
 
 
 def completed(progress: JobProgress) -> int:
@@ -46,6 +46,5 @@ def waits_for(progress: JobProgress) -> str:
 def is_drained(progress: JobProgress, epoch: int) -> bool:
     """Whether nothing under an epoch before this one is under way."""
     return not progress.silent and all(
-        worker.epoch >= epoch and worker.drained_below >= worker.moved_at
-        for worker in progress.workers
+        worker.epoch >= epoch and worker.drained for worker in progress.workers
     )

@@ -29,7 +29,7 @@ from controller.service.folder import Folder, Process
 from controller.service.ledger import LinkLine
 from controller.service.planner import Order
 from controller.service.progress import completed
-from controller.service.store import Job
+from controller.service.store import Job, OnLoss
 
 _LOG = logging.getLogger(__name__)
 _Reply = TypeVar("_Reply")
@@ -115,6 +115,7 @@ class Servicer:
             wish=messages.wish_of(request.choice, self._engine.defaults()),
             window=request.window if request.HasField("window") else self._window,
             workers=tuple(request.workers),
+            on_loss=request.on_worker_loss or OnLoss.FAIL,
         )
         return messages.change_message(
             await _answered(self._whole(self._engine.start(order)), context)

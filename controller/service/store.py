@@ -7,15 +7,16 @@ Write-ahead logging lets a controller on standby, and people, read along.
 
 from __future__ import annotations
 
-import enum
 import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from controller.service.errors import StoreError
+from controller.service.jobs import Allocation, Job, OnLoss, Phase, Role
+
+__all__ = ["Allocation", "Job", "OnLoss", "Phase", "Role", "Store"]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
@@ -31,7 +32,8 @@ CREATE TABLE IF NOT EXISTS jobs (
     phase TEXT NOT NULL,
     result TEXT NOT NULL DEFAULT '{}',
     root TEXT,
-    successor INTEGER
+    successor INTEGER,
+    on_loss TEXT NOT NULL DEFAULT 'fail'
 ) STRICT;
 CREATE TABLE IF NOT EXISTS allocations (
     epoch INTEGER PRIMARY KEY,
@@ -41,117 +43,12 @@ CREATE TABLE IF NOT EXISTS allocations (
     blue TEXT NOT NULL,
     first_chunk INTEGER NOT NULL,
     role TEXT NOT NULL,
-    baseline TEXT NOT NULL DEFAULT '{}'
+    baseline TEXT NOT NULL DEFAULT '{}',
+    absent TEXT NOT NULL DEFAULT '[]',
+    kept INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 """
 _BUSY_S = 5.0
-
-
-class Phase(enum.StrEnum):
-    """Where a job is in its life.
-
-    A job that is being reallocated goes running -> installing -> moving -> draining -> running.
-    One whose root changes ends after draining, and its successor runs when it drains.
-    """
-
-    STARTING = "starting"
-    """Its entries are being installed; its workers wait."""
-    RUNNING = "running"
-    INSTALLING = "installing"
-    """A new allocation's entries are being installed beside the current ones: can be undone."""
-    MOVING = "moving"
-    """All switches hold both; the workers are being moved: has to be finished."""
-    DRAINING = "draining"
-    """The workers have moved; chunks of the old epoch are still under way."""
-    STOPPING = "stopping"
-    """Its workers are stopped, then its entries removed."""
-    FINISHED = "finished"
-    """All its chunks are complete; it holds nothing any more."""
-    FAILED = "failed"
-    """It ended without completing; it holds nothing any more."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the job holds nothing in any switch."""
-        return self in (Phase.FINISHED, Phase.FAILED)
-
-
-class Role(enum.StrEnum):
-    """What an allocation is to its job."""
-
-    NEW = "new"
-    CURRENT = "current"
-    OLD = "old"
-    PAST = "past"
-    """Nothing of it is in the switches; kept for the account of the links."""
-
-
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """Blue switches of a job, from a chunk on.
-
-    Attributes:
-        blue: their names, sorted.
-        baseline: by switch, what its counter of this phase stood at before.
-    """
-
-    epoch: int
-    strategy: str
-    budget: int | None
-    blue: tuple[str, ...]
-    first_chunk: int
-    role: Role
-    baseline: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A workload.
-
-    Attributes:
-        id: also its multicast group, and its number on the wire.
-        chunks: how many; None until it is stopped.
-        members: ranks of its workers; None is all.
-        allocations: by rising epoch.
-        result: what is to be told about a job that is over.
-        root: the switch of its destination; None is the network's own root.
-        successor: the job as which it goes on with another root.
-    """
-
-    id: int
-    op: str
-    chunks: int | None
-    seed: int
-    members: tuple[int, ...] | None
-    slot_base: int
-    window: int
-    phase: Phase
-    allocations: tuple[Allocation, ...] = ()
-    result: str = "{}"
-    root: str | None = None
-    successor: int | None = None
-
-    def allocation(self, role: Role) -> Allocation | None:
-        """The allocation in a role, or None."""
-        return next((one for one in self.allocations if one.role is role), None)
-
-    @property
-    def begins(self) -> int:
-        """Its first chunk: that from which on it goes on with another root, else 0."""
-        return self.allocations[0].first_chunk
-
-    @property
-    def current(self) -> Allocation:
-        """The allocation under which its newest chunks are sent."""
-        found = self.allocation(Role.CURRENT) or self.allocation(Role.NEW)
-        return found or self.allocations[-1]
-
-    @property
-    def installed(self) -> tuple[Allocation, ...]:
-        """The allocations whose entries switches must hold."""
-        if self.phase.is_over:
-            return ()
-        return tuple(one for one in self.allocations if one.role is not Role.PAST)
 
 
 class Store:
@@ -220,8 +117,8 @@ class Store:
     def _jobs(self, number: int | None) -> tuple[Job, ...]:
         """One job, or all: each takes as long as it has allocations."""
         allocations: dict[int, list[Allocation]] = {}
-        for job, epoch, strategy, budget, blue, first_chunk, role, base in self._database.execute(
-            "SELECT job, epoch, strategy, budget, blue, first_chunk, role, baseline "
+        for job, epoch, strategy, k, blue, first, role, base, gone, kept in self._database.execute(
+            "SELECT job, epoch, strategy, budget, blue, first_chunk, role, baseline, absent, kept "
             "FROM allocations WHERE ?1 IS NULL OR job = ?1 ORDER BY epoch",
             (number,),
         ):
@@ -229,16 +126,18 @@ class Store:
                 Allocation(
                     epoch=epoch,
                     strategy=strategy,
-                    budget=budget,
+                    budget=k,
                     blue=tuple(json.loads(blue)),
-                    first_chunk=first_chunk,
+                    first_chunk=first,
                     role=Role(role),
                     baseline=tuple(json.loads(base).items()),
+                    absent=tuple(json.loads(gone)),
+                    kept=kept,
                 )
             )
         rows = self._database.execute(
             "SELECT id, op, chunks, seed, members, slot_base, window, phase, result, root, "
-            "successor FROM jobs WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
+            "successor, on_loss FROM jobs WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
             (number,),
         )
         return tuple(
@@ -249,14 +148,15 @@ class Store:
                 seed=int(seed),
                 members=None if members is None else tuple(json.loads(members)),
                 slot_base=base,
-                window=window,
+                window=size,
                 phase=Phase(phase),
                 allocations=tuple(allocations.get(one, ())),
                 result=result,
                 root=root,
-                successor=after,
+                successor=heir,
+                on_loss=loss,
             )
-            for one, op, chunks, seed, members, base, window, phase, result, root, after in rows
+            for one, op, chunks, seed, members, base, size, phase, result, root, heir, loss in rows
         )
 
     def add(self, job: Job) -> None:
@@ -281,7 +181,7 @@ class Store:
             self.set_phase(number, Phase.INSTALLING)
 
     def withdraw(self, number: int) -> None:
-        """The new allocation, or the successor, could not be installed: running as before."""
+        """The new allocation, or the successor, could not be installed: all is as before."""
         with self.transaction():
             self._database.execute(
                 "DELETE FROM jobs WHERE id = (SELECT successor FROM jobs WHERE id = ?)", (number,)
@@ -290,10 +190,13 @@ class Store:
             self._database.execute(
                 "DELETE FROM allocations WHERE job = ? AND role = ?", (number, Role.NEW)
             )
-            self.set_phase(number, Phase.RUNNING)
+            drains = self._database.execute(
+                "SELECT 1 FROM allocations WHERE job = ? AND role = ?", (number, Role.OLD)
+            ).fetchone()
+            self.set_phase(number, Phase.DRAINING if drains else Phase.RUNNING)
 
-    def turn(self, number: int, first_chunk: int) -> None:
-        """The workers have moved to the new allocation, from a chunk on: draining."""
+    def turn(self, number: int, first_chunk: int, kept: int = 0) -> None:
+        """The workers have moved to the new allocation, from a chunk on but for some: draining."""
         with self.transaction():
             for before, after in ((Role.CURRENT, Role.OLD), (Role.NEW, Role.CURRENT)):
                 self._database.execute(
@@ -301,8 +204,8 @@ class Store:
                     (after, number, before),
                 )
             self._database.execute(
-                "UPDATE allocations SET first_chunk = ? WHERE job = ? AND role = ?",
-                (first_chunk, number, Role.CURRENT),
+                "UPDATE allocations SET first_chunk = ?, kept = ? WHERE job = ? AND role = ?",
+                (first_chunk, kept, number, Role.CURRENT),
             )
             self.set_phase(number, Phase.DRAINING)
 
@@ -351,8 +254,8 @@ class Store:
     def _add(self, job: Job) -> None:
         members = None if job.members is None else json.dumps(job.members)
         self._database.execute(
-            "INSERT INTO jobs (id, op, chunks, seed, members, slot_base, window, phase, root) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO jobs (id, op, chunks, seed, members, slot_base, window, phase, root, "
+            "on_loss) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 job.id,
                 job.op,
@@ -363,6 +266,7 @@ class Store:
                 job.window,
                 job.phase,
                 job.root,
+                job.on_loss,
             ),
         )
         for allocation in job.allocations:
@@ -370,7 +274,7 @@ class Store:
 
     def _allocate(self, number: int, one: Allocation) -> None:
         self._database.execute(
-            "INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 one.epoch,
                 number,
@@ -380,5 +284,7 @@ class Store:
                 one.first_chunk,
                 one.role,
                 json.dumps(dict(one.baseline)),
+                json.dumps(one.absent),
+                one.kept,
             ),
         )

@@ -8,13 +8,26 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from controller.compile import JobPlan, compile_programs, epoch_entries, merge_programs
-from controller.endpoints import Timing, destination_config, job_sources, worker_config
+from controller.compile import (
+    JobPlan,
+    compile_programs,
+    destination_bits,
+    epoch_entries,
+    merge_programs,
+)
+from controller.endpoints import (
+    Timing,
+    absent_ranks,
+    destination_config,
+    job_sources,
+    worker_config,
+)
 from controller.fabric_network import FabricNetwork
 from controller.p4rt import connect_blocking
 from controller.placement import loads
@@ -24,7 +37,7 @@ from controller.switches import SwitchControl
 from p4src import artefacts
 from topologies.fabric import StopReason
 from topologies.fabric.build import Conditions
-from topologies.network import Network
+from topologies.network import Host, Network
 from topologies.rerooting import reroot
 from traffic.commands import (
     Answer,
@@ -32,7 +45,9 @@ from traffic.commands import (
     AttachWorker,
     Command,
     Commands,
+    Exclude,
     Finish,
+    Follow,
     Hold,
     Move,
     Progress,
@@ -40,6 +55,7 @@ from traffic.commands import (
     Start,
 )
 from traffic.endpoint import Op
+from traffic.epochs import Term
 from traffic.reports import DestinationProgress, WorkerProgress
 from traffic.stream import Stream
 from traffic.worker import Worker
@@ -67,6 +83,7 @@ class MovingJob:
     network: Network
     stream: Stream
     epochs: list[Epoch] = field(default_factory=list)
+    gone: frozenset[int] = frozenset()
 
     @property
     def plan(self) -> JobPlan:
@@ -197,15 +214,50 @@ class MovingNetwork:
         self.drain(job, first)
         self._write(WriteOp.DELETE, old)
 
+    def exclude(self, job: int, ranks: frozenset[int], *, kill: bool) -> Term:
+        """Go on without workers, until the old epochs have drained and are removed.
+
+        Those that are not killed do not know it, and go on.
+        """
+        moving = self.jobs[job]
+        old = moving.plan
+        new = replace(old, epoch=self._next_epoch(job), absent=old.absent | ranks)
+        before = self._counts(new)
+        for host in self.network.workers:
+            if kill and host.rank in ranks:
+                self._up.kill(host.name)
+        self._step()
+        self._write(WriteOp.INSERT, new)
+        self._step()
+        network = moving.network
+        absent, sources = absent_ranks(network, new), job_sources(network, new)
+        asked = destination_bits(network, new.blue, new.present(network))
+        told = Exclude(job, new.epoch, absent, sources, asked)
+        term = self.tell(network.destination.name, told)
+        assert isinstance(term, Term)
+        self._step()
+        moving.gone |= ranks
+        self._tell_workers(job, Follow(job, term))
+        assert self.tell(network.destination.name, told) == term
+        moving.epochs.append(Epoch(new, term.from_chunk, before))
+        self._until(job, lambda worker: worker.drained)
+        self._write(WriteOp.DELETE, old)
+        return term
+
     def drain(self, job: int, below: int) -> None:
         """Let events happen until every worker has the answer to each chunk below a number."""
-        hosts = self.network.workers
-        machines = [self._up.agents[host.name].endpoints[job] for host in hosts]
+        self._until(job, lambda worker: worker.drained_below >= below)
+
+    def _until(self, job: int, holds: Callable[[Worker], bool]) -> None:
+        machines = [self._up.agents[host.name].endpoints[job] for host in self._hosts(job)]
         workers = [machine for machine in machines if isinstance(machine, Worker)]
-        ended = self._up.fabric.run(
-            until=lambda: all(worker.drained_below >= below for worker in workers),
-        )
+        ended = self._up.fabric.run(until=lambda: all(holds(worker) for worker in workers))
         assert ended.reason is StopReason.DONE, self.destination(job).waits_for
+
+    def _hosts(self, job: int) -> Sequence[Host]:
+        """The hosts of the workers that take part."""
+        gone = self.jobs[job].gone
+        return [host for host in self.network.workers if host.rank not in gone]
 
     def check(self, job: int, end: int) -> None:
         """Every sum was right, everywhere, and each chunk complete once."""
@@ -239,7 +291,7 @@ class MovingNetwork:
         return rows
 
     def workers(self, job: int) -> list[WorkerProgress]:
-        answers = [self.tell(host.name, Progress(job)) for host in self.network.workers]
+        answers = [self.tell(host.name, Progress(job)) for host in self._hosts(job)]
         return [answer for answer in answers if isinstance(answer, WorkerProgress)]
 
     def destination(self, job: int) -> DestinationProgress:
@@ -253,7 +305,7 @@ class MovingNetwork:
         return answer
 
     def _tell_workers(self, job: int, command: Command) -> list[Answer]:
-        hosts = self.network.workers
+        hosts = self._hosts(job)
         answers = []
         for host in self.rng.sample(hosts, len(hosts)):
             answers.append(self.tell(host.name, command))

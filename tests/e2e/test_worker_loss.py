@@ -1,0 +1,149 @@
+"""Workers that die, on the fabric: their jobs fail and name them, or go on without them."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.live.client import NetworkClient
+from controller.placement import Tree, loads
+from controller.service.admission import job_tree
+from tests.e2e.moving import MovingNetwork
+from tests.testbeds import Bluetree
+from tests.unit.controller.trees import topology_of, trees
+from topologies import WorkloadOptions, parse
+from topologies.fabric.build import Conditions
+from topologies.network import wire
+from traffic.endpoint import Op
+
+DEADLINE_S = 60
+TREE = {
+    "format": "bluetree/tree-1",
+    "switches": {
+        "r": {"parent": None, "rate": 1, "workers": 1},
+        "a": {"parent": "r", "rate": 1, "workers": 2},
+        "b": {"parent": "r", "rate": 1, "workers": 3},
+    },
+}
+"""w0 at r; w1, w2 at a; w3, w4, w5 at b."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> str:
+    path = tmp_path / "tree.json"
+    path.write_text(json.dumps(TREE))
+    return str(path)
+
+
+def until(bluetree: Bluetree, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The job, once a condition holds of its status."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        (job,) = bluetree("status")["jobs"]
+        if condition(job):
+            return dict(job)
+        assert time.monotonic() < deadline, job
+        time.sleep(0.05)
+
+
+def goes_on(bluetree: Bluetree) -> None:
+    """Some more chunks become complete, with no epoch but the latest under way."""
+    before = until(bluetree, lambda job: job["phase"] == "running")["completed"]
+    until(bluetree, lambda job: job["completed"] > before + 20)
+
+
+@pytest.mark.parametrize("op", ["reduce", "allreduce"])
+def test_a_job_goes_on_without_the_workers_that_die(bluetree: Bluetree, tree: str, op: str) -> None:
+    bluetree("up", tree, "--target", "fabric")
+    bluetree("start", "--blue", "r,b", "--op", op, "--on-worker-loss", "continue")
+    until(bluetree, lambda job: job["completed"] > 20)
+    with NetworkClient(bluetree.folder) as network:
+        network.kill("w4")
+        job = until(bluetree, lambda job: job["left_out"] == ["w4"])
+        goes_on(bluetree)
+        # All that is below a switch, and all but one of those below another.
+        for name in ("w1", "w2", "w3"):
+            network.kill(name)
+        until(bluetree, lambda job: job["left_out"] == ["w1", "w2", "w3", "w4"])
+        goes_on(bluetree)
+        job = until(bluetree, lambda job: job["workers"] == 2)
+    assert job["stuck"] is None
+    bluetree("reallocate", "--blue", "a")
+    goes_on(bluetree)
+    (stopped,) = bluetree("stop")["jobs"]
+    assert (stopped["correct"], stopped["phase"]) == (True, "finished")
+
+
+def test_a_job_that_loses_a_worker_fails_and_names_it(bluetree: Bluetree, tree: str) -> None:
+    bluetree("up", tree, "--target", "fabric")
+    bluetree("start", "--blue", "r")
+    with NetworkClient(bluetree.folder) as network:
+        network.kill("w5")
+    began = time.monotonic()
+    job = until(bluetree, lambda job: job["phase"] == "failed")
+    assert time.monotonic() - began < 10
+    assert "host w5 was killed" in job["detail"]
+
+
+def test_the_last_worker_cannot_be_left_out(bluetree: Bluetree, tree: str) -> None:
+    bluetree("up", tree, "--target", "fabric")
+    bluetree("start", "--workers", "w0", "--blue", "", "--on-worker-loss", "continue")
+    with NetworkClient(bluetree.folder) as network:
+        network.kill("w0")
+    assert "host w0 was killed" in until(bluetree, lambda job: job["phase"] == "failed")["detail"]
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@given(
+    tree=trees(max_switches=6, max_load=3).filter(lambda tree: sum(tree.load) > 2),
+    faults=st.sampled_from([(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (0.1, 0.1, 0.2)]),
+    seed=st.integers(0, 10**6),
+)
+def test_workers_that_go_at_any_moment_and_not_all_silently(
+    tree: Tree, faults: tuple[float, float, float], seed: int
+) -> None:
+    """Over links that lose; allocations change in between. Survivors' sums are all right."""
+    rng = random.Random(seed)
+    network = wire(topology_of(tree))
+    with MovingNetwork(network, Conditions(*faults, seed), rng) as moving:
+        moving.add(1, _any_blue(rng, tree), rng.choice(list(Op)))
+        left = [host.rank for host in network.workers]
+        for _ in range(3):
+            moving.run(rng.randrange(1, 400))
+            if len(left) > 1:
+                gone = rng.sample(left, rng.randrange(1, len(left)))
+                left = [rank for rank in left if rank not in gone]
+                moving.exclude(1, frozenset(gone), kill=rng.random() < 0.5)
+            moving.run(rng.randrange(1, 400))
+            moving.move(1, _any_blue(rng, tree))
+        moving.remove(1)
+
+
+def test_links_follow_the_prediction_without_the_worker_that_is_gone() -> None:
+    network = wire(parse("fat-tree:k=4", WorkloadOptions()))
+    with MovingNetwork(network, Conditions(), random.Random(4)) as moving:
+        moving.add(1, frozenset({1, 2}), Op.ALLREDUCE)
+        moving.run(5_000)
+        term = moving.exclude(1, frozenset({3, 9}), kill=True)
+        moving.run(5_000)
+        end = moving.end(1)
+        counted, _ = moving.measured(1, end)[-1]
+        own = end - term.from_chunk - len(term.kept)
+        assert own > 10
+        left = [host.rank for host in network.workers if host.rank not in term.absent]
+        tree = job_tree(network.topology, left, network)
+        messages = loads(tree, frozenset({1, 2})).messages
+        names = network.topology.overlay.names
+        assert counted == {name: own * messages[v] for v, name in enumerate(names)}
+
+
+def _any_blue(rng: random.Random, tree: Tree) -> frozenset[int]:
+    return frozenset(v for v in range(tree.n) if rng.random() < 0.4)

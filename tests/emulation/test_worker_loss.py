@@ -1,0 +1,59 @@
+"""Workers whose processes are killed over Mininet: their jobs go on without them, or name them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.live.client import NetworkClient
+from tests.testbeds import Bluetree
+
+DEADLINE_S = 60
+
+
+@pytest.fixture
+def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
+    """The command line against a folder of the test; whatever is up in it is taken down."""
+    command = Bluetree(tmp_path / "s", capsys)
+    yield command
+    command.clean_up()
+
+
+def until(bluetree: Bluetree, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The job, once a condition holds of its status."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        (job,) = bluetree("status")["jobs"]
+        if condition(job):
+            return dict(job)
+        assert time.monotonic() < deadline, job
+        time.sleep(0.05)
+
+
+def kill(bluetree: Bluetree, name: str) -> None:
+    with NetworkClient(bluetree.folder) as network:
+        os.kill(network.describe().pids[name], signal.SIGKILL)
+
+
+def test_a_job_goes_on_without_a_worker_or_fails_and_names_it(
+    bluetree: Bluetree, target: str, tree: str
+) -> None:
+    bluetree("up", tree, "--target", target)
+    bluetree("start", "--blue", "r,b", "--op", "allreduce", "--on-worker-loss", "continue")
+    until(bluetree, lambda job: job["completed"] > 20)
+    kill(bluetree, "w4")
+    until(bluetree, lambda job: job["left_out"] == ["w4"] and job["phase"] == "running")
+    done = bluetree("status")["jobs"][0]["completed"]
+    until(bluetree, lambda job: job["completed"] > done + 20)
+    (stopped,) = bluetree("stop")["jobs"]
+    assert (stopped["correct"], stopped["workers"]) == (True, 5)
+    bluetree("start", "--workers", "w0,w1", "--blue", "r")
+    kill(bluetree, "w1")
+    failed = until(bluetree, lambda job: job["phase"] == "failed")
+    assert "host w1 was killed" in failed["detail"]
