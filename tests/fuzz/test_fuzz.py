@@ -18,7 +18,7 @@ def test_random_packets_leave_no_trace(name: str, filled: bool) -> None:
     count = PACKETS // len(inputs.program_names()) // 2
     report = run(Task(name, count, seed=1, filled=filled))
     assert report.stray == ""
-    assert not report.leaks, f"{report.grown} bytes"
+    assert not report.leaks, f"{report.grown} bytes, {report.heap} of the heap"
 
 
 @pytest.mark.parametrize("seed", range(60))

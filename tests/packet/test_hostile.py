@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import grpc
@@ -24,6 +24,8 @@ from finsy.proto import p4r, p4r_grpc
 from softswitch.p4runtime.arbitration import MAX_STREAMS
 from softswitch.p4runtime.server import MAX_MESSAGE
 from softswitch.ports.pair import create_pair, delete_pair
+from tests.packet import certificates
+from tests.packet.certificates import Identity, half_handshakes, identity, secure_channel
 from tests.packet.switch_process import SwitchProcess, Wire, wait_for
 from tests.packet.targets_process import free_port, why_not
 from tests.packet.targets_sentinels import PROGRAMS
@@ -44,13 +46,17 @@ UNARY = ("Write", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", 
 class Victim:
     """A switch with a link on which frames go round."""
 
-    def __init__(self, directory: Path, here: str, there: str) -> None:
+    def __init__(
+        self, directory: Path, here: str, there: str, authority: Identity | None = None
+    ) -> None:
+        self._authority = authority
         self.address = f"127.0.0.1:{free_port()}"
         self.switch = SwitchProcess(
             directory,
             *(str(PROGRAMS / "queues.json"), "-i", f"1@{there}", "--device-id", "1"),
             *("--log-console", "-L", "info"),
             *("--", "--grpc-server-addr", self.address, "--cpu-port", "510"),
+            *(() if authority is None else _tls(authority)),
         )
         self.wire = Wire(here)
         self._stop = threading.Event()
@@ -72,6 +78,8 @@ class Victim:
         Path(f"/proc/{self.switch.process.pid}/clear_refs").write_text("5")
 
     def channel(self) -> grpc.Channel:
+        if self._authority is not None:
+            return secure_channel(self.address, self._authority)
         return grpc.insecure_channel(
             self.address,
             options=[
@@ -99,13 +107,25 @@ class Victim:
         self.switch.__exit__(None, None, None)
 
 
+def _tls(own: Identity) -> tuple[str, ...]:
+    files = ("--grpc-server-cert", str(own.certificate), "--grpc-server-key", str(own.key))
+    return ("--grpc-server-ssl", *files)
+
+
 @pytest.fixture
 def victim(tmp_path: Path) -> Iterator[Victim]:
+    with under_traffic(tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def under_traffic(directory: Path, authority: Identity | None = None) -> Iterator[Victim]:
+    """A switch, over TLS with a certificate that is its own authority, whose frames go round."""
     token = secrets.token_hex(3)
     here, there = f"sh{token}h", f"sh{token}s"
     create_pair(here, there)
     try:
-        with Victim(tmp_path, here, there) as found:
+        with Victim(directory, here, there, authority) as found:
             wait_for(lambda: found.rounds or None, found.switch.evidence)
             yield found
     finally:
@@ -303,3 +323,22 @@ def test_it_survives(victim: Victim, attack: Callable[[Victim], None], words: st
     said = survive(victim, attack)
     if words is not None:
         assert any(words in line for line in said), said
+
+
+def handshakes_that_hang(victim: Victim) -> None:
+    """Four hundred and fifty, some of them cut within the greeting; then clients that are well."""
+    with ExitStack() as stack:
+        half_handshakes(stack, victim.where, 150)
+        rounds = victim.rounds
+        wait_for(lambda: victim.rounds > rounds + 10 or None, victim.switch.evidence)
+        with victim.channel() as channel:
+            stub = p4r_grpc.P4RuntimeStub(channel)
+            for _ in range(20):
+                stub.Capabilities(p4r.CapabilitiesRequest(), timeout=PATIENCE_S)
+
+
+@pytest.mark.skipif(certificates.why_none() is not None, reason=str(certificates.why_none()))
+def test_it_survives_handshakes_that_hang(tmp_path: Path) -> None:
+    own = identity(tmp_path, certificates.NAME, None)
+    with under_traffic(tmp_path, own) as victim:
+        survive(victim, handshakes_that_hang)

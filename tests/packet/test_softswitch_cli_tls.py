@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 import pytest
 from finsy.proto import p4r, p4r_grpc
 
+from tests.packet import certificates
+from tests.packet.certificates import Identity, half_handshakes, identity, secure_channel
 from tests.packet.switch_process import COMMAND, DEADLINE_S, run
 from tests.packet.targets_process import free_port, why_not
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("openssl") is None,
-    reason="openssl is not on PATH: no certificates, and TLS was not checked",
+    certificates.why_none() is not None, reason=str(certificates.why_none())
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """A certificate and its key, in files."""
-
-    certificate: Path
-    key: Path
 
 
 @pytest.fixture(scope="module")
@@ -39,30 +29,12 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Identity:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, authority: Identity) -> Identity:
-    return identity(tmp_path_factory.mktemp("server"), "localhost", authority)
+    return identity(tmp_path_factory.mktemp("server"), certificates.NAME, authority)
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory, authority: Identity) -> Identity:
     return identity(tmp_path_factory.mktemp("client"), "controller", authority)
-
-
-def identity(directory: Path, name: str, issuer: Identity | None) -> Identity:
-    """Make a key and a certificate for `name`, signed by `issuer` or by itself."""
-    made = Identity(directory / "cert.pem", directory / "key.pem")
-    signer = [] if issuer is None else ["-CA", str(issuer.certificate), "-CAkey", str(issuer.key)]
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-nodes", "-days", "2", "-subj", f"/CN={name}", *signer),
-            *("-addext", f"subjectAltName=DNS:{name}"),
-            *("-keyout", str(made.key), "-out", str(made.certificate)),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=DEADLINE_S,
-    )
-    return made
 
 
 @pytest.fixture(
@@ -116,18 +88,7 @@ def version(
 
     `wait` until it is up, however often it refuses before.
     """
-    credentials = grpc.ssl_channel_credentials(
-        authority.certificate.read_bytes(),
-        None if client is None else client.key.read_bytes(),
-        None if client is None else client.certificate.read_bytes(),
-    )
-    options = [
-        ("grpc.ssl_target_name_override", "localhost"),
-        ("grpc.initial_reconnect_backoff_ms", 50),
-        ("grpc.min_reconnect_backoff_ms", 50),
-        ("grpc.max_reconnect_backoff_ms", 200),
-    ]
-    with grpc.secure_channel(address, credentials, options) as channel:
+    with secure_channel(address, authority, client) as channel:
         stub = p4r_grpc.P4RuntimeStub(channel)
         reply = stub.Capabilities(
             p4r.CapabilitiesRequest(), timeout=DEADLINE_S, wait_for_ready=wait
@@ -153,10 +114,7 @@ def test_handshakes_that_go_no_further_hold_nobody_up(
     assert version(address, authority) == "1.3.0"
     host, _, port = address.rpartition(":")
     with ExitStack() as stack:
-        for half in (b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00" + bytes(20)):
-            for _ in range(50):
-                connection = socket.create_connection((host, int(port)))
-                stack.enter_context(connection).sendall(half)
+        half_handshakes(stack, (host, int(port)), 50)
         assert version(address, authority, wait=False) == "1.3.0"
 
 
