@@ -26,7 +26,7 @@ from controller.installed import SWITCH_PROGRAMS, program_path
 from controller.p4rt import SwitchAddress, SwitchUnreachableError
 from controller.peers import HostPeer, Hosts, Peer, connect, tail
 from controller.queues import QueueError, QueueSettings, set_bmv2_queues
-from topologies.marks import mark_folder, remove_leftovers
+from topologies.marks import mark_folder, remove_leftovers, remove_unmarked
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, StartTimes, SwitchPlan
 from topologies.network import CPU_PORT, Network
 
@@ -168,7 +168,7 @@ class RunningMininet:
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-        resources.callback(_end, process)
+        resources.callback(_end, process, folder)
         self._process = process
         connection = connect(control, lambda: process.poll() is not None, folder / "network.log")
         self._mininet = Peer("Mininet", connection, folder / "network.log")
@@ -247,7 +247,7 @@ class RunningMininet:
         return log in self._dead()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
     """Wait for Mininet's process to take everything down; if it cannot, do so in its place."""
     try:
         code = process.wait(STOP_DEADLINE_S)
@@ -256,6 +256,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         code = process.wait()
     if code != 0:
         remove_leftovers()
+        remove_unmarked(folder)
 
 
 def _listens(address: str) -> bool:

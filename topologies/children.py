@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from topologies.mininet_plan import RELAY_READY, RelayPlan
 from topologies.nursery import Birth, Nursery
-from topologies.relay import READY, RelayPlan
 
 RELAY = "the relay of the links"
 """Its name among the processes."""
@@ -84,7 +84,7 @@ class Children:
         relay.stdin.flush()
         if not select.select([relay.stdout], (), (), _RELAY_DEADLINE_S)[0]:
             raise RuntimeError(f"{RELAY} is not ready in {_RELAY_DEADLINE_S:g} s")
-        if relay.stdout.readline() != READY:
+        if relay.stdout.readline() != RELAY_READY:
             raise RuntimeError(f"{RELAY}: {log.read_text(errors='replace')}")
 
     def stop(self) -> None:

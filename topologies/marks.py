@@ -2,6 +2,9 @@
 
 A run that is killed may leave some of them. The next one removes those whose process is gone, and
 nothing else. A process is known by its id and its start, as ids are used again.
+
+An interface cannot be marked as it is made, and the kill may come in between. So the run's folder
+says by which tag its interfaces begin, and those of that name that bear no mark go with the folder.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from topologies.mininet_plan import FOLDER_PREFIX
@@ -18,6 +23,10 @@ from topologies.mininet_plan import FOLDER_PREFIX
 ALIAS = "bluetree"
 OWNER = "owner"
 """The file in a run's folder that says whose it is."""
+TAG = "tag"
+"""The file in a run's folder that says by what its interfaces' names begin."""
+_SHELLS_END_S = 10.0
+_POLL_S = 0.02
 _INTERFACES = Path("/sys/class/net")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _START_FIELD = 19
@@ -43,24 +52,65 @@ def mark_folder(folder: Path) -> None:
     (folder / OWNER).write_text(f"{identity(os.getpid())}")
 
 
+def mark_tag(folder: Path, tag: str) -> None:
+    """Say in a run's folder by what the interfaces begin that are about to be made."""
+    (folder / TAG).write_text(tag)
+
+
 def remove_leftovers() -> None:
     """Remove the interfaces and folders of runs whose process is gone."""
-    for alias in _INTERFACES.glob("*/ifalias"):
-        try:
-            kind, _, owner = alias.read_text().strip().partition(":")
-        except OSError:  # gone between the listing and the look
-            continue
+    for name, mark in _marks("*"):
+        kind, _, owner = mark.partition(":")
         if kind == ALIAS and _is_gone(owner):
-            delete = ["ip", "link", "del", alias.parent.name]
-            # Its other end may have taken it along.
-            subprocess.run(delete, check=False, stderr=subprocess.DEVNULL)
+            _remove_interface(name)
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
         try:
             owner = (folder / OWNER).read_text()
         except OSError:  # not marked yet, or gone
             continue
         if _is_gone(owner):
+            remove_unmarked(folder)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_unmarked(folder: Path) -> None:
+    """Remove the interfaces of a run, its process gone, that it had no time to mark."""
+    try:
+        tag = (folder / TAG).read_text()
+    except OSError:  # it had not begun
+        return
+    # Mininet's shells end after it, and one of them may be making an interface.
+    deadline = time.monotonic() + _SHELLS_END_S
+    while _has_shells(tag) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    for name, mark in _marks(f"{tag}*-*"):
+        if not mark:
+            _remove_interface(name)
+
+
+def _marks(pattern: str) -> Iterator[tuple[str, str]]:
+    """Interfaces by name, and the mark of each."""
+    for alias in _INTERFACES.glob(f"{pattern}/ifalias"):
+        try:
+            yield alias.parent.name, alias.read_text().strip()
+        except OSError:  # gone between the listing and the look
+            continue
+
+
+def _remove_interface(name: str) -> None:
+    # Its other end may have taken it along.
+    subprocess.run(["ip", "link", "del", name], check=False, stderr=subprocess.DEVNULL)
+
+
+def _has_shells(tag: str) -> bool:
+    """Whether a shell runs that Mininet keeps for a node of a run; their last word is its name."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if f"mininet:{tag}".encode() in path.read_bytes():
+                return True
+        except OSError:  # ended between the listing and the look
+            continue
+    return False
 
 
 def free_tag() -> str:

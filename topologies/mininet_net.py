@@ -40,11 +40,18 @@ from typing import Any
 from topologies import mnexec
 from topologies.children import Children
 from topologies.lifetime import end_with, outlive_parent
-from topologies.marks import free_tag, mark_interface, remove_leftovers
-from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, StartTimes, SwitchPlan
+from topologies.marks import free_tag, mark_interface, mark_tag, remove_leftovers
+from topologies.mininet_plan import (
+    FOLDER_PREFIX,
+    Half,
+    HostPlan,
+    LinkPlan,
+    RelayPlan,
+    StartTimes,
+    SwitchPlan,
+)
 from topologies.network import Host, Network, ip_text, mac_text
 from topologies.nursery import Birth
-from topologies.relay import Half, RelayPlan
 from topologies.shaping import Shape, host_rate, scaled, tc_commands
 
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
@@ -272,11 +279,16 @@ class MininetNetwork:
             raise RuntimeError(f"host {host.name}: {' | '.join(said.splitlines())}")
 
 
-def serve(connection: Connection) -> None:
-    """Bring up what the connection asks for, and take it down when the connection ends."""
+def serve(connection: Connection, folder: Path) -> None:
+    """Bring up what the connection asks for, and take it down when the connection ends.
+
+    `folder` is that of the run.
+    """
     _, network, switches, hosts, links = connection.recv()
     remove_leftovers()
-    up = MininetNetwork(network, free_tag(), links)
+    tag = free_tag()
+    mark_tag(folder, tag)
+    up = MininetNetwork(network, tag, links)
     try:
         try:
             began = time.monotonic()
@@ -318,7 +330,7 @@ def main(arguments: Sequence[str]) -> int:
             end_with(options.parent)
             with listener.accept() as connection:
                 outlive_parent()
-                serve(connection)
+                serve(connection, Path(options.control).parent)
     finally:
         folder = Path(options.control).parent
         if folder.name.startswith(FOLDER_PREFIX):

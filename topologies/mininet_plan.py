@@ -7,6 +7,8 @@ from pathlib import Path
 
 FOLDER_PREFIX = "bluetree-run-"
 """Of the folder of a run; nothing else is ever removed."""
+RELAY_READY = b"ready\n"
+"""What the relay says once it holds every interface."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +68,23 @@ class StartTimes:
 
     began: float
     built: float
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One half of a link: this process's interface, and the node's name and port beyond it."""
+
+    interface: str
+    node: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class RelayPlan:
+    """All links with what they do to frames; see `topologies.fabric.build.Conditions`."""
+
+    links: tuple[tuple[Half, Half], ...]
+    loss: float
+    duplicate: float
+    reorder: float
+    seed: int

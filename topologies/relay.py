@@ -15,7 +15,6 @@ import select
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import BinaryIO
 
@@ -23,8 +22,8 @@ from softswitch.ports.interface import Interface, open_socket
 from softswitch.ports.ring import Ring
 from softswitch.ports.sender import Sender
 from topologies.faults import Faults, direction_name
+from topologies.mininet_plan import RELAY_READY, Half, RelayPlan
 
-READY = b"ready\n"
 REORDER_DELAY_NS = 2_000_000
 """Up to so late is a delayed frame: longer than the next ones take to overtake it."""
 RING_BYTES = 512 * 1024
@@ -33,35 +32,16 @@ _BATCH = 64
 _NS_IN_MS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Half:
-    """One half of a link: this process's interface, and the node's name and port beyond it."""
-
-    interface: str
-    node: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class RelayPlan:
-    """All links with what they do to frames; see `topologies.fabric.build.Conditions`."""
-
-    links: tuple[tuple[Half, Half], ...]
-    loss: float
-    duplicate: float
-    reorder: float
-    seed: int
-
-    def faults(self, source: Half, target: Half) -> Faults:
-        """The chances of frames that come in through `source`."""
-        return Faults(
-            self.seed,
-            direction_name(source.node, source.port, target.node, target.port),
-            loss=self.loss,
-            duplicate=self.duplicate,
-            reorder=self.reorder,
-            reorder_delay=REORDER_DELAY_NS,
-        )
+def faults_of(plan: RelayPlan, source: Half, target: Half) -> Faults:
+    """The chances of frames that come in through `source`."""
+    return Faults(
+        plan.seed,
+        direction_name(source.node, source.port, target.node, target.port),
+        loss=plan.loss,
+        duplicate=plan.duplicate,
+        reorder=plan.reorder,
+        reorder_delay=REORDER_DELAY_NS,
+    )
 
 
 class _End:
@@ -107,8 +87,8 @@ class Relay:
         self._ways: dict[int, _Way] = {}
         for one, other in plan.links:
             ends = _End(one), _End(other)
-            self._ways[ends[0].number] = _Way(ends[0], ends[1], plan.faults(one, other))
-            self._ways[ends[1].number] = _Way(ends[1], ends[0], plan.faults(other, one))
+            self._ways[ends[0].number] = _Way(ends[0], ends[1], faults_of(plan, one, other))
+            self._ways[ends[1].number] = _Way(ends[1], ends[0], faults_of(plan, other, one))
 
     def run(self, stop: BinaryIO) -> None:
         """Carry frames until there is something to read from `stop`, or it ends."""
@@ -137,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
     """Relay what the plan on standard input says; see the module's text."""
     plan = pickle.load(sys.stdin.buffer)
     relay = Relay(plan)
-    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.write(RELAY_READY)
     sys.stdout.buffer.flush()
     relay.run(sys.stdin.buffer)
     return 0

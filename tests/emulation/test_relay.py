@@ -17,7 +17,8 @@ from softswitch.ports.interface import Interface, open_socket
 from softswitch.ports.pair import create_pair, delete_pair
 from softswitch.ports.ring import Ring
 from softswitch.ports.sender import Sender
-from topologies.relay import READY, Half, RelayPlan
+from topologies.mininet_plan import RELAY_READY, Half, RelayPlan
+from topologies.relay import faults_of
 
 FRAMES = 400
 BATCH = 50
@@ -55,7 +56,7 @@ class _Wire:
         stack.callback(relay.stdin.close)
         relay.stdin.write(pickle.dumps(self.plan))
         relay.stdin.flush()
-        assert relay.stdout.readline() == READY
+        assert relay.stdout.readline() == RELAY_READY
 
     def carry(self, source: int, count: int) -> list[int]:
         """Numbers of the frames that come out, when 0, 1, ... go in at an end."""
@@ -79,7 +80,7 @@ class _Wire:
 
     def fates(self, source: int) -> Iterator[tuple[int, ...]]:
         """The fates of frames that go in at an end."""
-        faults = self.plan.faults(*self._way(source))
+        faults = faults_of(self.plan, *self._way(source))
         while True:
             yield faults.fate()
 
