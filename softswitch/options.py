@@ -23,6 +23,13 @@ LOG_SIZE = 5 * 1024 * 1024
 LOG_FILES = 3
 """Full log files that are kept, if nothing is said, as in bmv2."""
 
+LAST_TCP_PORT = 65_535
+
+LAST_DEVICE_ID = (1 << 64) - 1
+"""P4Runtime's ``uint64 device_id``."""
+
+_SOCKET_FILES = ("unix:", "unix-abstract:")
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -69,6 +76,7 @@ def parse(arguments: Sequence[str]) -> Options:
     if not found.no_p4 and found.program is None:
         raise UsageError("give a program in JSON, or --no-p4 to wait for one over P4Runtime")
     _check_numbers(found)
+    _check_address(found.grpc_server_addr)
     _check_tls(found)
     if found.log_console and found.log_file is not None:
         raise UsageError("--log-console and --log-file exclude each other")
@@ -131,6 +139,10 @@ def _check_numbers(found: argparse.Namespace) -> None:
             f"--cpu-port {found.cpu_port} is the port that drops: packet-ins would vanish; choose "
             "another, or another --drop-port"
         )
+    if found.device_id > LAST_DEVICE_ID:
+        raise UsageError(f"--device-id {found.device_id} is outside 0..{LAST_DEVICE_ID}")
+    if found.thrift_port is not None and found.thrift_port > LAST_TCP_PORT:
+        raise UsageError(f"--thrift-port {found.thrift_port} is outside 0..{LAST_TCP_PORT}")
     if found.priority_queues == 0:
         raise UsageError("--priority-queues 0: a port has at least one queue")
     if found.log_file_max_size == 0:
@@ -140,6 +152,21 @@ def _check_numbers(found: argparse.Namespace) -> None:
             raise UsageError(f"{name}: port {name.port} is the CPU port")
         if name.port == found.drop_port:
             raise UsageError(f"{name}: port {name.port} drops; choose another, or --drop-port")
+
+
+def _check_address(address: str) -> None:
+    """Raise UsageError for what gRPC would make another port of than was meant."""
+    if address.startswith(_SOCKET_FILES):
+        return
+    host, _, port = address.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not host or not (port.isascii() and port.isdigit()) or (":" in host and not bracketed):
+        raise UsageError(
+            f"--grpc-server-addr {address}: write HOST:PORT, as 127.0.0.1:9559 or [::1]:9559, or "
+            "unix:PATH"
+        )
+    if int(port) > LAST_TCP_PORT:
+        raise UsageError(f"--grpc-server-addr {address}: TCP ports are 0..{LAST_TCP_PORT}")
 
 
 def _check_tls(found: argparse.Namespace) -> None:

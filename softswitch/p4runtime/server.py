@@ -73,7 +73,7 @@ class P4RuntimeServer:
 
     Args:
         devices: the devices, their ids distinct. The server is their only writer.
-        address: "host:port"; port 0 takes a free one, which `start` returns.
+        address: "host:port", where port 0 takes a free one, which `start` returns; or "unix:path".
         packet_out: called on the server's event loop for every packet-out, with the device and
             the packet as it enters the CPU port (controller header first). It must not block: a
             data plane that runs elsewhere queues the packet. Without it packet-outs are refused.
@@ -122,7 +122,8 @@ class P4RuntimeServer:
         self._loop = asyncio.get_running_loop()
         self._servicer.attach(self._loop)
         self._server = server
-        self.address = f"{host}:{port}"
+        if not self.address.startswith("unix"):
+            self.address = f"{host}:{port}"
         return self.address
 
     async def stop(self) -> None:

@@ -9,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import grpc
 import pytest
+from finsy.proto import p4r, p4r_grpc
 
-from tests.packet.switch_process import SwitchProcess, run
+from tests.packet.switch_process import DEADLINE_S, SwitchProcess, run
 from tests.packet.targets_process import free_port
 from tests.packet.targets_sentinels import PROGRAMS
 
@@ -72,6 +74,12 @@ def test_versions() -> None:
         (["--no-p4", "--", "--drop-port", "512"], "--drop-port 512 is outside 0..511"),
         (["--no-p4", "--", "--priority-queues", "0"], "at least one queue"),
         (["--no-p4", "--", "--priority-queues", "many"], "'many' is not a whole number"),
+        (["--no-p4", "--device-id", str(1 << 64)], "--device-id 18446744073709551616 is outside"),
+        (["--no-p4", "--thrift-port", "65536"], "--thrift-port 65536 is outside 0..65535"),
+        (["--no-p4", "--grpc-server-addr", "127.0.0.1"], "127.0.0.1: write HOST:PORT, as"),
+        (["--no-p4", "--grpc-server-addr", ":9559"], ":9559: write HOST:PORT, as"),
+        (["--no-p4", "--grpc-server-addr", "::1:9559"], "::1:9559: write HOST:PORT, as"),
+        (["--no-p4", "--grpc-server-addr", "[::1]:65536"], "TCP ports are 0..65535"),
         (["--no-p4", "--queue-rate", "fast"], "'fast' is no queue rate: write [PORT:[QUEUE:]]N"),
         (["--no-p4", "--queue-depth", "1:1:8"], "there is no queue 1: a port has queues 0..0"),
         (["--no-p4", "--queue-depth", "512:8"], "port 512 of a queue depth is outside 0..511"),
@@ -132,6 +140,23 @@ def test_an_address_that_is_taken() -> None:
     assert result.returncode == 3
     assert result.stderr.startswith(f"softswitch: cannot listen on {address}")
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["v6", "file"])
+def test_it_says_where_it_listens(tmp_path: Path, kind: str) -> None:
+    if kind == "v6" and not socket.has_dualstack_ipv6():
+        pytest.skip(
+            "this machine has no IPv6: only addresses of IPv4 and of files were listened on"
+        )
+    address = f"[::1]:{free_port()}" if kind == "v6" else f"unix:{tmp_path}/grpc"
+    with SwitchProcess(tmp_path, "--no-p4", "--", "--grpc-server-addr", address) as switch:
+        assert switch.address == address
+        with grpc.insecure_channel(address) as channel:
+            reply = p4r_grpc.P4RuntimeStub(channel).Capabilities(
+                p4r.CapabilitiesRequest(), timeout=DEADLINE_S
+            )
+        assert reply.p4runtime_api_version
+        switch.stop()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
