@@ -28,6 +28,9 @@ LAST_TCP_PORT = 65_535
 LAST_DEVICE_ID = (1 << 64) - 1
 """P4Runtime's ``uint64 device_id``."""
 
+MOST_QUEUES = 1024
+"""A queue of a port takes memory, also while it is empty."""
+
 _SOCKET_FILES = ("unix:", "unix-abstract:")
 
 
@@ -145,6 +148,11 @@ def _check_numbers(found: argparse.Namespace) -> None:
         raise UsageError(f"--thrift-port {found.thrift_port} is outside 0..{LAST_TCP_PORT}")
     if found.priority_queues == 0:
         raise UsageError("--priority-queues 0: a port has at least one queue")
+    if found.priority_queues > MOST_QUEUES:
+        raise UsageError(
+            f"--priority-queues {found.priority_queues}: a port has at most {MOST_QUEUES} queues; "
+            "standard_metadata.priority tells 8 apart"
+        )
     if found.log_file_max_size == 0:
         raise UsageError("--log-file-max-size must be greater than 0")
     for name in found.interface:

@@ -73,6 +73,7 @@ def test_versions() -> None:
         (["--no-p4", "-i", "5@x", "--", "--cpu-port", "5"], "port 5 is the CPU port"),
         (["--no-p4", "--", "--drop-port", "512"], "--drop-port 512 is outside 0..511"),
         (["--no-p4", "--", "--priority-queues", "0"], "at least one queue"),
+        (["--no-p4", "--", "--priority-queues", "1025"], "a port has at most 1024 queues"),
         (["--no-p4", "--", "--priority-queues", "many"], "'many' is not a whole number"),
         (["--no-p4", "--device-id", str(1 << 64)], "--device-id 18446744073709551616 is outside"),
         (["--no-p4", "--thrift-port", "65536"], "--thrift-port 65536 is outside 0..65535"),
