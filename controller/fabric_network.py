@@ -15,6 +15,7 @@ from softswitch.p4runtime import P4RuntimeServer, ServerThread
 from topologies.fabric import Fabric
 from topologies.fabric.build import Conditions, build_fabric, link_rates
 from topologies.network import CPU_PORT, Network, ip_text, mac_text
+from topologies.network import Host as NetworkHost
 from traffic.host import Host
 
 
@@ -24,10 +25,7 @@ class FabricNetwork:
     def __init__(self, network: Network, conditions: Conditions) -> None:
         self.network = network
         self.devices = {name: self.new_device(name) for name in network.topology.switches}
-        self.agents = {
-            host.name: Host(host.name, mac_text(host.mac), ip_text(host.ip))
-            for host in network.hosts
-        }
+        self.agents = {host.name: self.new_agent(host) for host in network.hosts}
         self.rates = link_rates(network, conditions.base)
         self.fabric: Fabric = build_fabric(network, self.devices, self.agents, conditions)
         # Hosts begin without a job; jobs are attached to them and started one by one.
@@ -36,6 +34,11 @@ class FabricNetwork:
     def new_device(self, name: str) -> Device:
         """A switch without a program, at the place of `name`."""
         return Device(device_id=self.network.device_id[name], cpu_port=CPU_PORT)
+
+    @staticmethod
+    def new_agent(host: NetworkHost) -> Host:
+        """A host without a job."""
+        return Host(host.name, mac_text(host.mac), ip_text(host.ip))
 
     @contextmanager
     def serve(self) -> Iterator[tuple[SwitchAddress, ...]]:
@@ -57,8 +60,14 @@ class FabricNetwork:
         """Take the link between two switches down, losing what is on it, or up again."""
         self.fabric.set_link(one, other, up=up)
 
-    def restart(self, switch: str) -> None:
-        """Start a switch that was killed anew: it has no program and empty registers."""
-        device = self.devices[switch] = self.new_device(switch)
-        self.fabric.restart(switch, device)
+    def restart(self, name: str) -> None:
+        """Start what was killed anew: a switch without a program, with empty registers; a host
+        without a job."""
+        if name in self.agents:
+            host = next(one for one in self.network.hosts if one.name == name)
+            self.agents[name] = self.new_agent(host)
+            self.fabric.restart(name, agent=self.agents[name])
+            return
+        device = self.devices[name] = self.new_device(name)
+        self.fabric.restart(name, device)
         self._server.offer(device)

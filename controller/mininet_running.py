@@ -28,7 +28,7 @@ from controller.peers import HostPeer, Hosts, Peer, connect, tail
 from controller.queues import QueueError, QueueSettings, set_bmv2_queues
 from topologies.marks import mark_folder, remove_leftovers, remove_unmarked
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, StartTimes, SwitchPlan
-from topologies.network import CPU_PORT, Network
+from topologies.network import CPU_PORT, Host, Network
 
 _MODULES = {"softswitch": ("softswitch.cli", "softswitch.process")}
 """What a switch that is a Python program consists of."""
@@ -44,8 +44,15 @@ class RunningMininet:
     """A network in Mininet; a context manager. `hosts` and `addresses` are there once it is up."""
 
     def __init__(
-        self, network: Network, target: str, links: LinkPlan, queues: QueueSettings | None
+        self,
+        network: Network,
+        target: str,
+        links: LinkPlan,
+        queues: QueueSettings | None,
+        journals: Path | None = None,
     ) -> None:
+        """`journals`: the folder of what destinations record; None: they record nothing."""
+        self._journals = journals
         self.network = network
         self.hosts = Hosts({})
         self.addresses: tuple[SwitchAddress, ...] = ()
@@ -73,7 +80,7 @@ class RunningMininet:
                 for name, device in self.network.device_id.items()
             )
             self._start_network(resources, folder, self.addresses, ports)
-            self._connect_hosts(resources, folder)
+            self._connect_hosts(resources)
             self._wait_for_switches(self.addresses, folder)
             self._set_queues()
             self._resources = resources.pop_all()
@@ -113,14 +120,22 @@ class RunningMininet:
             self._mininet.send("link", one, other, up)
             self._mininet.expect("link")
 
-    def restart(self, switch: str) -> None:
-        """Start a switch that was killed anew, and wait for it: it has no program."""
+    def restart(self, name: str) -> None:
+        """Start a switch or host anew that was killed, or a host that has ended, and wait for it:
+        a switch has no program, a host no job."""
+        host = next((one for one in self.network.hosts if one.name == name), None)
+        if host is not None:
+            # So that it counts as killed, however it has ended.
+            self.kill(name)
         with self._lock:
-            self._mininet.send("restart", switch)
+            self._mininet.send("restart", name)
             if self._mininet.expect("restart") is None:
-                raise RunFailedError(f"switch {switch}: was not killed, so it is not restarted")
-        self._wait_for_switches([at for at in self.addresses if at.name == switch], self._folder)
-        self._set_queues(switch)
+                raise RunFailedError(f"{name}: was not killed, so it is not restarted")
+        if host is not None:
+            self.hosts.replace(name, self._connect(host))
+            return
+        self._wait_for_switches([at for at in self.addresses if at.name == name], self._folder)
+        self._set_queues(name)
 
     def check(self) -> None:
         """Raise RunFailedError where a process is gone that nobody ended, naming it."""
@@ -189,6 +204,7 @@ class RunningMininet:
             module="traffic.process",
             controls=folder / "hosts",
             logs=folder / "hosts",
+            journals=self._journals,
         )
         self._mininet.send("up", self.network, switches, hosts, self._links)
         answer, what = self._mininet.receive()
@@ -220,15 +236,15 @@ class RunningMininet:
             except QueueError as error:
                 raise RunFailedError(f"switch {name}: {error}") from None
 
-    def _connect_hosts(self, resources: ExitStack, folder: Path) -> None:
-        peers = {}
-        for host in self.network.hosts:
-            control = folder / "hosts" / host.name
-            log = folder / "hosts" / f"{host.name}.log"
-            connection = connect(control, partial(self._has_ended, log), log)
-            peers[host.name] = HostPeer(f"host {host.name}", connection, log)
-            resources.enter_context(connection)
-        self.hosts = Hosts(peers)
+    def _connect_hosts(self, resources: ExitStack) -> None:
+        self.hosts = Hosts({host.name: self._connect(host) for host in self.network.hosts})
+        resources.callback(self.hosts.close)
+
+    def _connect(self, host: Host) -> HostPeer:
+        control = self._folder / "hosts" / host.name
+        log = control.with_suffix(".log")
+        connection = connect(control, partial(self._has_ended, log), log)
+        return HostPeer(f"host {host.name}", connection, log)
 
     def _wait_for_switches(self, addresses: Sequence[SwitchAddress], folder: Path) -> None:
         """Wait until every switch takes a connection; name one that does not, with its log."""

@@ -195,6 +195,18 @@ class Hosts:
                     answers[name] = peer.answer(number)
             return answers
 
+    def replace(self, name: str, peer: HostPeer) -> None:
+        """A host has started anew, as another process."""
+        with self._lock:
+            self._peers[name].connection.close()
+            self._peers[name] = peer
+
+    def close(self) -> None:
+        """End all connections."""
+        with self._lock:
+            for peer in self._peers.values():
+                peer.connection.close()
+
     def dismiss(self, names: Sequence[str]) -> None:
         """Let the processes of some hosts end: others take their place."""
         with self._lock:

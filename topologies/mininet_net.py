@@ -129,6 +129,8 @@ class MininetNetwork:
             words += ["--interface", HOST_INTERFACE, "--control", str(hosts.controls / host.name)]
             if host.udp_port:
                 words += ["--udp-port", str(host.udp_port)]
+            if hosts.journals is not None:
+                words += ["--journals", str(hosts.journals)]
             log = hosts.logs / f"{host.name}.log"
             namespace = self._nodes[host.name].pid
             self.children.fork(Birth(hosts.module, tuple(words), host.name, log, namespace))

@@ -28,12 +28,13 @@ class SwitchPlan:
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """How host processes are started: the module with their `main`, and the folder of their
-    control sockets."""
+    """How host processes are started: the module with their `main`, and the folders of their
+    control sockets and of what destinations record, if they do."""
 
     module: str
     controls: Path
     logs: Path
+    journals: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from traffic.destination import Destination, DestinationConfig
 from traffic.endpoint import Endpoint
 from traffic.epochs import Term
 from traffic.errors import CommandError
 from traffic.host import Host
+from traffic.journal import Journal
 from traffic.reports import (
     DestinationProgress,
     DestinationReport,
@@ -63,9 +64,13 @@ class AttachWorker:
 
 @dataclass(frozen=True, slots=True)
 class AttachDestination:
-    """Be the destination of a job, in place of an earlier one."""
+    """Be the destination of a job, in place of an earlier one.
+
+    With `resume`, in place of one that was killed: with the complete chunks that it has recorded.
+    """
 
     config: DestinationConfig
+    resume: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,15 +227,32 @@ Answer: TypeAlias = (
 )
 
 
+class Journals(Protocol):
+    """Where the destinations of a host record what they complete."""
+
+    def open(self, config: DestinationConfig, *, resume: bool) -> Journal:
+        """The journal of a job, empty or as it was left; raises TrafficError."""
+
+    def forget(self, job: int) -> None:
+        """Remove the journal of a job, if there is one."""
+
+
 class Commands:
     """Carries commands out on one host.
 
     `clock` gives the times that are reported, where `now` is not what others measure by.
     """
 
-    def __init__(self, host: Host, clock: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        host: Host,
+        clock: Callable[[], int] | None = None,
+        journals: Journals | None = None,
+    ) -> None:
+        """`journals`: where destinations record what they complete; None: nowhere."""
         self._host = host
         self._clock = clock
+        self._journals = journals
 
     def carry_out(self, command: Command, now: int) -> tuple[Answer, list[bytes]]:
         """The answer, and frames to send; raises TrafficError, in which case nothing changed."""
@@ -238,8 +260,8 @@ class Commands:
             case AttachWorker(config, values):
                 self._attach(Worker(config, values, self._clock))
                 return None, []
-            case AttachDestination(to):
-                self._attach(Destination(to))
+            case AttachDestination(to, resume):
+                self._attach(Destination(to, self._journal(to, resume=resume)))
                 return None, []
             case AttachTrainer(trainer):
                 self._attach(TrainingWorker(trainer))
@@ -249,6 +271,8 @@ class Commands:
                 return None, []
             case Detach(job):
                 self._host.detach(job)
+                if self._journals is not None:
+                    self._journals.forget(job)
                 return None, []
             case _:
                 return self._tell(self._endpoint(command.job), command, now)
@@ -296,6 +320,13 @@ class Commands:
                     f"{self._host.name} cannot {type(command).__name__.lower()}"
                 )
         return None, []
+
+    def _journal(self, config: DestinationConfig, *, resume: bool) -> Journal | None:
+        if self._journals is not None:
+            return self._journals.open(config, resume=resume)
+        if resume:
+            raise CommandError(f"host {self._host.name} keeps no record of job {config.job}")
+        return None
 
     def _endpoint(self, job: int) -> Endpoint:
         endpoint = self._host.endpoints.get(job)

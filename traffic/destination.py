@@ -28,15 +28,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p4src.constants import AGG_UDP_PORT, Flag, Kind
+from traffic.allocations import Allocations
 from traffic.destination_config import DestinationConfig, DestinationStats, Recipient, Verdict
-from traffic.epochs import Epochs, Term
+from traffic.epochs import Term
 from traffic.errors import ConfigError, DecodeError
 from traffic.gathering import Gathering, Total
-from traffic.ledger import open_ledger
+from traffic.journal import Entry, Journal
+from traffic.ledger import due, open_ledger, resume
 from traffic.message import Message, decode_datagram, ip_bytes
 from traffic.outgoing import Outgoing
 from traffic.requests import Requests
-from traffic.sources import Sources
 from traffic.stream import Mismatches
 
 _OVERFLOW = Flag.OVERFLOW.value
@@ -47,11 +48,12 @@ _CONTRIBUTE = Kind.CONTRIBUTE.value
 class Destination:
     """The machine of the destination in one job."""
 
-    def __init__(self, config: DestinationConfig) -> None:
+    def __init__(self, config: DestinationConfig, journal: Journal | None = None) -> None:
+        """Begin with the complete chunks that a journal has; further ones are recorded there."""
         self.config = config
         self._who = f"destination of job {config.job}"
-        self._epochs = Epochs(self._who, config.epoch, config.absent)
-        self._sources = {config.epoch: self._sources_of(config.sources, config.absent)}
+        self._allocations = Allocations(self._who, config)
+        self._epochs = self._allocations.epochs
         self._ip = ip_bytes(config.ip)
         self._gathering: dict[int, Gathering] = {}
         self._ledger = open_ledger(config)
@@ -64,12 +66,15 @@ class Destination:
         self._frames: Counter[str] = Counter()
         self._marks: Counter[Flag] = Counter()
         self._answers = self._answers_again = self._requests_sent = 0
-        self._asked = {config.epoch: config.asked}
-        self._requests = (
-            None
-            if config.requests is None
-            else Requests(config.requests, self._ledger.chunks, config.window)
-        )
+        self._journal = journal
+        if journal is not None:
+            self._overflowed |= resume(self._ledger, journal)
+            self._complete_count, self._next = self._ledger.count, self._ledger.end_of_complete
+            self._mismatches.count = journal.wrong
+        self._requests: Requests | None = None
+        if config.requests is not None:
+            expected = due(self._ledger, config.window)
+            self._requests = Requests(config.requests, self._ledger.chunks, config.window, expected)
 
     @property
     def job(self) -> int:
@@ -113,8 +118,7 @@ class Destination:
 
     @property
     def sums(self) -> NDArray[np.int32]:
-        """Sums [chunks, lanes], zero where not complete, modulo 2**32 where overflowed; none of an
-        endless job, whose sums are compared as they come."""
+        """Sums [chunks, lanes] modulo 2**32, zero where not complete; none of an endless job."""
         return self._ledger.sums
 
     @property
@@ -176,7 +180,8 @@ class Destination:
         if self._ledger.is_complete(chunk):
             return ()
         gathering = self._gathering.get(chunk)
-        all_workers = self._sources[self._epochs.of(self.config.first_chunk + chunk)].all
+        epoch = self._epochs.of(self.config.first_chunk + chunk)
+        all_workers = self._allocations.sources(epoch).all
         missing = all_workers & ~(gathering.covered if gathering else 0)
         return tuple(rank for rank in range(len(self.config.workers)) if missing >> rank & 1)
 
@@ -244,12 +249,8 @@ class Destination:
         Told so once more it changes nothing. Raises ConfigError where the epoch is not newer,
         something has come for such a chunk, or the sources do not fit the workers.
         """
-        without = self._epochs.last.absent if absent is None else absent
-        new = self._sources_of(sources, without)
-        if self._epochs.move(epoch, from_chunk, self.next_chunk, without):
-            self._sources[epoch] = new
-            self._asked[epoch] = asked or {}
-        self._forget_epochs()
+        self._allocations.move(epoch, from_chunk, self.next_chunk, sources, asked, absent)
+        self._allocations.forget_below(self.complete_below - self.config.pool)
 
     def exclude(
         self,
@@ -267,6 +268,7 @@ class Destination:
         """
         if epoch == self.epoch:
             return self._epochs.last
+        self._epochs.check_absent(epoch, absent)
         number, first = self.config.first_chunk, self.complete_below
         later = range(first, self.next_chunk)
         kept = frozenset(chunk for chunk in later if self._ledger.is_complete(chunk - number))
@@ -282,23 +284,13 @@ class Destination:
         asked: Mapping[int, int] | None = None,
     ) -> None:
         """Enter a term that was decided by `exclude`, here or by a destination before this one."""
-        new = self._sources_of(sources, term.absent)
-        if self._epochs.follow(term):
-            self._sources[term.epoch] = new
-            self._asked[term.epoch] = asked or {}
+        if self._allocations.follow(term, sources, asked):
             self._gathering.clear()
             # Who has gone may have been ahead of all that are left.
-            self._next = max(term.kept, default=term.from_chunk - 1) + 1 - self.config.first_chunk
+            self._next = self._ledger.end_of_complete
             if self._requests is not None:
                 self._requests.renew(now)
-        self._forget_epochs()
-
-    def _forget_epochs(self) -> None:
-        # A tensor with an end is known, and may be asked for, as a whole.
-        if self.config.stream is None:
-            return
-        for old in self._epochs.drop_below(self.complete_below - self.config.pool):
-            del self._sources[old], self._asked[old]
+        self._allocations.forget_below(self.complete_below - self.config.pool)
 
     def finish(self, end: int) -> None:
         """End the job before chunk number `end` (on the wire).
@@ -315,9 +307,6 @@ class Destination:
         if self._requests is not None:
             self._requests.end_at(chunks)
 
-    def _sources_of(self, sources: Mapping[int, frozenset[int]], absent: frozenset[int]) -> Sources:
-        return Sources(self.config.job, sources, len(self.config.workers), absent)
-
     def _index(self, message: Message) -> int:
         """The row of `sums` that a message's chunk is."""
         return message.chunk - self.config.first_chunk
@@ -332,7 +321,7 @@ class Destination:
             return Verdict.OTHER_KIND
         if not 0 <= message.chunk - self.config.first_chunk < self._ledger.chunks:
             return Verdict.NO_SUCH_CHUNK
-        weight = self._sources[message.epoch].weights.get(message.source)
+        weight = self._allocations.sources(message.epoch).weights.get(message.source)
         if weight is None:
             return Verdict.UNKNOWN_SOURCE
         if message.weight != weight:
@@ -358,7 +347,7 @@ class Destination:
         if gathering is None:
             gathering = self._gathering[chunk] = Gathering()
             self._next = max(self._next, chunk + 1)
-        verdict = gathering.take(message, self._sources[message.epoch])
+        verdict = gathering.take(message, self._allocations.sources(message.epoch))
         if verdict is Verdict.COMPLETING:
             self._complete(chunk, self._gathering.pop(chunk).total(), now)
         return verdict
@@ -368,8 +357,13 @@ class Destination:
             self._overflowed.add(chunk)
         number = self.config.first_chunk + chunk
         absent = self._epochs.term(number).absent
-        if not self._ledger.complete(chunk, total.lanes, total.exponent, absent):
+        is_right = self._ledger.complete(chunk, total.lanes, total.exponent, absent)
+        if not is_right:
             self._mismatches.note(number)
+        if self._journal is not None:
+            lanes = self._ledger.lanes_of(chunk)
+            entry = Entry(chunk, lanes, total.exponent, total.overflowed)
+            self._journal.note(entry, right=is_right)
         self._complete_count += 1
         if self.config.stream is not None:
             self._answered_at.pop(chunk - self.config.pool, None)
@@ -389,7 +383,8 @@ class Destination:
         term = self._epochs.term(self.config.first_chunk + chunk)
         gathering = self._gathering.get(chunk)
         covered = gathering.covered if gathering is not None else 0
-        masks, asked = self._sources[term.epoch].masks, self._asked[term.epoch]
+        asked = self._allocations.asked(term.epoch)
+        masks = self._allocations.sources(term.epoch).masks
         bits = {bit for source, bit in asked.items() if masks[source] & ~covered}
         direct = self._requests is not None and self._requests.direct
         self._requests_sent += 1

@@ -107,21 +107,24 @@ class Epochs:
         return True
 
     def follow(self, term: Term) -> bool:
-        """Enter a term that leaves workers out; False if its epoch is the latest already.
+        """Enter a term as it is; False if its epoch is the latest already.
 
-        Raises ConfigError where its epoch is not newer, or it has back whom the latest is without.
+        Raises ConfigError where its epoch is not newer.
         """
         if term.epoch == self.newest:
             return False
         self.check_newer(term.epoch)
-        back = self._last.absent - term.absent
-        if back:
-            raise ConfigError(
-                f"{self._who}: epoch {term.epoch} has rank {min(back)} back, whom epoch "
-                f"{self.newest} is without: move to an epoch with it, from a chunk on"
-            )
         self._append(term)
         return True
+
+    def check_absent(self, epoch: int, absent: frozenset[int]) -> None:
+        """Raise ConfigError where an epoch would have back whom the latest is without."""
+        back = self._last.absent - absent
+        if back:
+            raise ConfigError(
+                f"{self._who}: epoch {epoch} has rank {min(back)} back, whom epoch {self.newest} "
+                "is without: move to an epoch with it, from a chunk on"
+            )
 
     def drop_below(self, chunk: int) -> list[int]:
         """Forget epochs that hold only for chunks below one; returns those."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traffic.destination_config import DestinationConfig
+from traffic.journal import Journal
 from traffic.stream import MOST_CHUNKS, Stream, Sums
 
 
@@ -21,6 +22,17 @@ class Ledger(Protocol):
     chunks: int
     sums: NDArray[np.int32]
     exponents: NDArray[np.uint16]
+
+    @property
+    def count(self) -> int:
+        """How many chunks are complete."""
+
+    @property
+    def end_of_complete(self) -> int:
+        """The number above all chunks that are complete."""
+
+    def restore(self, chunk: int, lanes: bytes, exponent: int) -> None:
+        """Note the sum of a chunk that was complete before; rising chunks."""
 
     def is_complete(self, chunk: int) -> bool:
         """Whether the chunk's sum is known."""
@@ -57,6 +69,22 @@ class TensorLedger:
         self.sums = np.zeros((chunks, lanes), dtype=np.int32)
         self.exponents = np.zeros(chunks, dtype=np.uint16)
         self._complete = bytearray(chunks)
+
+    @property
+    def count(self) -> int:
+        """See `Ledger`."""
+        return self._complete.count(1)
+
+    @property
+    def end_of_complete(self) -> int:
+        """See `Ledger`."""
+        return self._complete.rfind(1) + 1
+
+    def restore(self, chunk: int, lanes: bytes, exponent: int) -> None:
+        """See `Ledger`."""
+        self.sums[chunk] = np.frombuffer(lanes, dtype=">i4")
+        self.exponents[chunk] = exponent
+        self._complete[chunk] = 1
 
     def is_complete(self, chunk: int) -> bool:
         """See `Ledger`."""
@@ -126,6 +154,23 @@ class StreamLedger:
         self._sums = [b""] * window
         self._exponents = [0] * window
 
+    @property
+    def count(self) -> int:
+        """See `Ledger`."""
+        return sum(latest // self._window + 1 for latest in self._latest)
+
+    @property
+    def end_of_complete(self) -> int:
+        """See `Ledger`."""
+        return max(self._latest) + 1
+
+    def restore(self, chunk: int, lanes: bytes, exponent: int) -> None:
+        """See `Ledger`."""
+        slot = chunk % self._window
+        self._latest[slot] = chunk
+        self._sums[slot] = lanes
+        self._exponents[slot] = exponent
+
     def is_complete(self, chunk: int) -> bool:
         """See `Ledger`."""
         return chunk <= self._latest[chunk % self._window]
@@ -134,11 +179,8 @@ class StreamLedger:
         self, chunk: int, total: NDArray[np.int32], exponent: int, absent: frozenset[int]
     ) -> bool:
         """See `Ledger`."""
-        slot = chunk % self._window
         lanes = total.astype(">i4").tobytes()
-        self._latest[slot] = chunk
-        self._sums[slot] = lanes
-        self._exponents[slot] = exponent
+        self.restore(chunk, lanes, exponent)
         return lanes == self._expected.chunk(self._first + chunk, absent)
 
     def keeps(self, chunk: int) -> bool:
@@ -168,3 +210,21 @@ def open_ledger(config: DestinationConfig) -> Ledger:
     if config.stream is None:
         return TensorLedger(config.chunks, config.lanes)
     return StreamLedger(config.stream, config.pool, config.first_chunk)
+
+
+def resume(ledger: Ledger, journal: Journal) -> set[int]:
+    """Take over what is on record; returns the chunks of which a lane overflowed."""
+    entries = sorted(journal.entries(), key=lambda entry: entry.chunk)
+    for entry in entries:
+        ledger.restore(entry.chunk, entry.lanes, entry.exponent)
+    return {entry.chunk for entry in entries if entry.overflowed}
+
+
+def due(ledger: Ledger, window: int) -> list[int]:
+    """The chunks that workers may have sent: of each place in the window, the first incomplete."""
+    end = min(ledger.end_of_complete + window, ledger.chunks)
+    return [
+        chunk
+        for chunk in range(ledger.first_incomplete() or 0, end)
+        if not ledger.is_complete(chunk) and (chunk < window or ledger.is_complete(chunk - window))
+    ]

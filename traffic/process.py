@@ -25,6 +25,7 @@ from typing import Any
 
 from p4src.constants import AGG_UDP_PORT
 from traffic.commands import Commands, Wait, WaitForChunks
+from traffic.durable import JournalFolder
 from traffic.errors import TrafficError
 from traffic.host import Host
 from traffic.raw import occupy, open_raw, received
@@ -36,10 +37,16 @@ class HostProcess:
     """A `Host` on an interface of this network namespace, told what to do over `listener`."""
 
     def __init__(
-        self, host: Host, interface: str, listener: socket.socket, *, keep: bool = False
+        self,
+        host: Host,
+        interface: str,
+        listener: socket.socket,
+        *,
+        keep: bool = False,
+        journals: JournalFolder | None = None,
     ) -> None:
         self._host = host
-        self._commands = Commands(host)
+        self._commands = Commands(host, journals=journals)
         self._listener = listener
         self._keep = keep
         self._socket = open_raw(interface)
@@ -151,6 +158,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--udp-port", type=int, default=AGG_UDP_PORT)
     parser.add_argument("--keep", action="store_true", help="outlive the last commander")
+    parser.add_argument("--journals", type=Path, help="folder of what destinations record")
     options = parser.parse_args(arguments)
     with occupy(options.ip, options.udp_port), socket.socket(socket.AF_UNIX) as listener:
         host = Host(options.name, options.mac, options.ip)
@@ -160,7 +168,9 @@ def main(arguments: Sequence[str]) -> int:
         listener.bind(f"{bound}.new")
         listener.listen()
         Path(f"{bound}.new").rename(bound)
-        HostProcess(host, options.interface, listener, keep=options.keep).run()
+        folder = options.journals
+        journals = None if folder is None else JournalFolder(folder, host.name)
+        HostProcess(host, options.interface, listener, keep=options.keep, journals=journals).run()
     return 0
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -75,10 +75,14 @@ class _Expected:
 class Requests:
     """Keeps the time of every expected chunk of a tensor, `window` of them in flight."""
 
-    def __init__(self, config: RequestConfig, chunks: int, window: int) -> None:
+    def __init__(
+        self, config: RequestConfig, chunks: int, window: int, due: Sequence[int] | None = None
+    ) -> None:
+        """`due`: the chunks that are expected at the start; None is the first window."""
         self.config = config
         self._chunks = chunks
         self._window = window
+        self._due = range(min(window, chunks)) if due is None else due
         self._expected: dict[int, _Expected] = {}
         self._began = False
         self._deadlines: list[tuple[int, int]] = []
@@ -141,7 +145,7 @@ class Requests:
             return
         self._began = True
         self._helped_at = now
-        for chunk in range(min(self._window, self._chunks)):
+        for chunk in self._due:
             self._expect(chunk, now)
 
     def completed(self, chunk: int, now: int, *, direct: bool) -> None:

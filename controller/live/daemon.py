@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -46,6 +47,8 @@ from topologies.network import Network, NetworkError, wire
 from traffic.errors import TrafficError
 
 _BACKLOG = 64
+_LOOK_S = 0.2
+"""Between two looks whether a destination has to be started anew."""
 
 
 class Daemon:
@@ -63,7 +66,11 @@ class Daemon:
             signal.signal(number, lambda *_: self._ending.set())
         accepting = threading.Thread(target=self._accept, args=(listener,), daemon=True)
         accepting.start()
-        self._ending.wait()
+        while not self._ending.wait(_LOOK_S):
+            try:
+                self._roster.look_after()
+            except (BluetreeError, TrafficError) as error:
+                print(error, file=sys.stderr, flush=True)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -156,11 +163,11 @@ def _plan(options: argparse.Namespace) -> tuple[Network, str]:
 
 
 def _bring_up(
-    network: Network, target: str, conditions: Conditions
+    network: Network, target: str, conditions: Conditions, journals: Path
 ) -> AbstractContextManager[LiveFabric | LiveMininet]:
     if target == targets.FABRIC:
-        return LiveFabric(network, conditions)
-    return LiveMininet(network, target, conditions)
+        return LiveFabric(network, conditions, journals)
+    return LiveMininet(network, target, conditions, journals)
 
 
 def _run(options: argparse.Namespace, began: float) -> None:
@@ -170,7 +177,12 @@ def _run(options: argparse.Namespace, began: float) -> None:
     )
     with ExitStack() as stack:
         stack.enter_context(state.locked(options.state))
-        up = stack.enter_context(_bring_up(network, target, conditions))
+        journals = state.journals_path(options.state)
+        # Those of a daemon that was killed are of no use: its hosts are gone too.
+        shutil.rmtree(journals, ignore_errors=True)
+        journals.mkdir()
+        stack.callback(shutil.rmtree, journals, ignore_errors=True)
+        up = stack.enter_context(_bring_up(network, target, conditions, journals))
         listener = stack.enter_context(socket.socket(socket.AF_UNIX))
         path = state.socket_path(options.state)
         # Under another name first: where there is a socket of the name, somebody listens.

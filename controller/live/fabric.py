@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -26,6 +27,7 @@ from topologies.fabric import StopReason
 from topologies.fabric.build import LINK_DELAY_NS, Conditions
 from topologies.network import Network
 from traffic.commands import Answer, Command, Commands, Progress
+from traffic.durable import JournalFolder
 from traffic.errors import TrafficError
 
 SLICE_EVENTS = 32
@@ -48,14 +50,14 @@ class LiveFabric:
 
     target = "fabric"
 
-    def __init__(self, network: Network, conditions: Conditions) -> None:
+    def __init__(self, network: Network, conditions: Conditions, journals: Path) -> None:
+        """`journals`: the folder of what destinations record."""
         self.network = network
         hops = max(network.topology.overlay.tree.depths()) + 2
         self.patience = PAUSE_NS + 4 * hops * LINK_DELAY_NS
         self._up = FabricNetwork(network, conditions)
-        self._commands = {
-            name: Commands(agent, time.monotonic_ns) for name, agent in self._up.agents.items()
-        }
+        self._journals = journals
+        self._commands = {name: self._commands_of(name) for name in self._up.agents}
         self._addresses: tuple[SwitchAddress, ...] = ()
         self._changed = threading.Condition()
         self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
@@ -113,9 +115,18 @@ class LiveFabric:
         """See `LiveNetwork`."""
         self._do(partial(self._up.kill, name))
 
-    def restart(self, switch: str) -> None:
+    def restart(self, name: str) -> None:
         """See `LiveNetwork`."""
-        self._do(partial(self._up.restart, switch))
+        self._do(partial(self._restart, name))
+
+    def _restart(self, name: str) -> None:
+        self._up.restart(name)
+        if name in self._commands:
+            self._commands[name] = self._commands_of(name)
+
+    def _commands_of(self, host: str) -> Commands:
+        journals = JournalFolder(self._journals, host)
+        return Commands(self._up.agents[host], time.monotonic_ns, journals)
 
     def _carry_out(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
         fabric = self._up.fabric

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -18,7 +19,10 @@ from traffic.commands import Answer, Command
 class LiveMininet:
     """See `LiveNetwork`; a context manager."""
 
-    def __init__(self, network: Network, target: str, conditions: Conditions) -> None:
+    def __init__(
+        self, network: Network, target: str, conditions: Conditions, journals: Path
+    ) -> None:
+        """`journals`: the folder of what destinations record."""
         self.target = target
         self.network = network
         links = LinkPlan(
@@ -30,7 +34,7 @@ class LiveMininet:
         )
         self.patience = FAULTY_PATIENCE_NS if links.has_faults else PATIENCE_NS
         self._base = conditions.base
-        self._running = RunningMininet(network, target, links, None)
+        self._running = RunningMininet(network, target, links, None, journals)
 
     def __enter__(self) -> Self:
         """Bring it up; every switch listens, none has a program."""
@@ -75,6 +79,6 @@ class LiveMininet:
         """See `LiveNetwork`."""
         self._running.kill(name)
 
-    def restart(self, switch: str) -> None:
+    def restart(self, name: str) -> None:
         """See `LiveNetwork`."""
-        self._running.restart(switch)
+        self._running.restart(name)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from controller.errors import BadInputError, RunFailedError
 from controller.live.requests import GONE, JobHosts, Part
+from controller.live.script import Script
 from controller.p4rt import SwitchAddress
 from topologies.network import Network
 from traffic.commands import (
@@ -54,12 +55,17 @@ class LiveNetwork(Protocol):
     def kill(self, name: str) -> None:
         """Kill a switch or a host where it stands."""
 
-    def restart(self, switch: str) -> None:
-        """Start a killed switch anew, without a program, and wait until it listens."""
+    def restart(self, name: str) -> None:
+        """Start anew what was killed, or has ended, and wait until it listens: a switch without a
+        program, a host without a job."""
 
 
 class Roster:
-    """The jobs of a network's hosts, and which parts of the network were killed."""
+    """The jobs of a network's hosts, and which parts of the network were killed.
+
+    A destination whose process ends by itself is started anew, with what it had completed: to its
+    jobs it is silent for that long. A worker's is not; it has no part in its jobs any more.
+    """
 
     def __init__(self, network: LiveNetwork) -> None:
         self._up = network
@@ -67,6 +73,11 @@ class Roster:
         self._workers: dict[int, dict[str, tuple[int, int]]] = {}
         self._destination: dict[int, str] = {}
         self._down: set[str] = set()
+        # Destinations that have ended and are not up again.
+        self._ill: set[str] = set()
+        self._scripts: dict[int, Script] = {}
+        # Workers that were started anew, by the jobs that count on them still.
+        self._lost: dict[int, set[str]] = {}
 
     @property
     def down(self) -> frozenset[str]:
@@ -87,13 +98,15 @@ class Roster:
                 raise BadInputError(f"{name}: the network has no such host")
             if name in self._down:
                 raise BadInputError(f"{name}: the host was killed")
+            if name in self._ill:
+                raise RunFailedError(f"{name}: the host has ended, and is being started anew")
         try:
             answers = self._up.tell(commands)
         except RunFailedError:
             self._notice()
             raise
-        for name, command in commands:
-            self._note(name, command)
+        for (name, command), answer in zip(commands, answers, strict=True):
+            self._note(name, command, answer)
         return answers
 
     def tell_job(self, command: Command, part: Part) -> dict[str, Answer]:
@@ -115,8 +128,11 @@ class Roster:
             answers = self._up.survey(alive, job)
         with self._lock:
             hosts = self._job(job)
-        gone = self._down.intersection((hosts.destination, *hosts.workers))
-        return {name: answers.get(name) for name in alive} | dict.fromkeys(gone, GONE)
+        lost = self._down | self._lost.get(job, set())
+        gone = lost.intersection((hosts.destination, *hosts.workers))
+        silent = self._ill.intersection((hosts.destination,))
+        said = {name: answers.get(name) for name in alive}
+        return said | dict.fromkeys(silent) | dict.fromkeys(gone, GONE)
 
     def kill(self, name: str) -> None:
         """Kill a switch or a host; once more is no error."""
@@ -128,21 +144,43 @@ class Roster:
             self._up.kill(name)
             self._down.add(name)
 
-    def restart(self, switch: str) -> None:
-        """Start a switch anew; BadInputError unless it is one that was killed."""
-        if switch not in self._down or switch not in self._up.network.topology.switches:
-            raise BadInputError(f"{switch}: is no switch that was killed")
-        self._up.restart(switch)
-        self._down.discard(switch)
+    def restart(self, name: str) -> None:
+        """Start a switch or host anew; BadInputError unless it is one that was killed.
+
+        A destination goes on with its jobs, with what it had completed; a worker has none.
+        """
+        if name not in self._down:
+            raise BadInputError(f"{name}: is no switch or host that was killed")
+        self._start_anew(name)
+        self._down.discard(name)
+
+    def look_after(self) -> None:
+        """Start destinations anew whose processes have ended."""
+        self._notice()
+        for name in sorted(self._ill - self._down):
+            self._start_anew(name)
+            self._ill.discard(name)
+
+    def _start_anew(self, name: str) -> None:
+        self._up.restart(name)
+        with self._lock:
+            for job, workers in self._workers.items():
+                if name in workers:
+                    self._lost.setdefault(job, set()).add(name)
+            jobs = [job for job, at in self._destination.items() if at == name]
+            script = [command for job in jobs for command in self._scripts[job].replay()]
+        self._up.tell([(name, command) for command in script])
 
     def _notice(self) -> bool:
         """Look which hosts have ended by themselves; whether there are some more."""
-        more = self._up.ended() - self._down
-        self._down |= more
+        more = self._up.ended() - self._down - self._ill
+        workers = {host.name for host in self._up.network.workers}
+        self._down |= more & workers
+        self._ill |= more - workers
         return bool(more)
 
     def _alive(self, job: int, part: Part) -> list[str]:
-        """The hosts of a job that were not killed, and have not ended."""
+        """The hosts of a job that were not killed, have not ended, and know of it."""
         with self._lock:
             if job not in self._destination:
                 raise BadInputError(f"job {job}: no host takes part in it")
@@ -152,7 +190,8 @@ class Roster:
             Part.DESTINATION: (hosts.destination,),
             Part.ALL: (hosts.destination, *hosts.workers),
         }[part]
-        return [name for name in names if name not in self._down]
+        away = self._down | self._ill | self._lost.get(job, set())
+        return [name for name in names if name not in away]
 
     def _job(self, job: int) -> JobHosts:
         workers = self._workers.get(job, {})
@@ -163,20 +202,28 @@ class Roster:
             max((window for _, window in workers.values()), default=0),
         )
 
-    def _note(self, name: str, command: Command) -> None:
+    def _note(self, name: str, command: Command, answer: Answer) -> None:
         with self._lock:
             match command:
                 case AttachWorker(config):
                     part = (config.rank, config.window)
                     self._workers.setdefault(config.job, {})[name] = part
+                    self._lost.get(config.job, set()).discard(name)
+                    return
                 case AttachDestination(to):
                     self._destination[to.job] = name
+                    self._scripts[to.job] = Script(to)
+                    return
+            if self._destination.get(command.job) == name:
+                self._scripts[command.job].note(command, answer)
+            match command:
                 case Exclude(job, _, absent):
                     workers = self._workers.get(job, {})
                     for gone in [at for at, (rank, _) in workers.items() if rank in absent]:
                         del workers[gone]
                 case Detach(job) if self._destination.get(job) == name:
-                    del self._destination[job]
+                    del self._destination[job], self._scripts[job]
+                    self._lost.pop(job, None)
                 case Detach(job):
                     self._workers.get(job, {}).pop(name, None)
 

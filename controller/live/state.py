@@ -3,6 +3,7 @@
 network.lock   locked while the network lives; holds the daemon's process id
 network.sock   where clients connect; there once the network is up
 network.log    what the daemon says, of its latest start
+journals/      what destinations have completed
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ def socket_path(state: Path) -> Path:
 def log_path(state: Path) -> Path:
     """What the daemon says."""
     return state / "network.log"
+
+
+def journals_path(state: Path) -> Path:
+    """Where destinations record what they complete."""
+    return state.absolute() / "journals"
 
 
 def prepare(state: Path) -> None:

@@ -101,6 +101,31 @@ def test_the_last_worker_cannot_be_left_out(bluetree: Bluetree, tree: str) -> No
     assert "host w0 was killed" in until(bluetree, lambda job: job["phase"] == "failed")["detail"]
 
 
+@pytest.mark.parametrize("op", ["reduce", "allreduce"])
+def test_a_destination_that_starts_anew_has_what_it_had(
+    bluetree: Bluetree, tree: str, op: str
+) -> None:
+    bluetree("up", tree, "--target", "fabric")
+    bluetree("start", "--blue", "r,b", "--op", op, "--on-worker-loss", "continue")
+    with NetworkClient(bluetree.folder) as network:
+        for blue in ("a", "r"):
+            goes_on(bluetree)
+            before = bluetree("status")["jobs"][0]["completed"]
+            network.kill("destination")
+            network.restart("destination")
+            assert until(bluetree, lambda job: job["correct"])["completed"] >= before
+            goes_on(bluetree)
+            bluetree("reallocate", "--blue", blue)
+        network.kill("w2")
+        until(bluetree, lambda job: job["left_out"] == ["w2"])
+        network.kill("destination")
+        network.restart("destination")
+        goes_on(bluetree)
+    (stopped,) = bluetree("stop")["jobs"]
+    assert (stopped["correct"], stopped["phase"]) == (True, "finished")
+    assert not list((bluetree.folder / "journals").iterdir())
+
+
 @settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(
     tree=trees(max_switches=6, max_load=3).filter(lambda tree: sum(tree.load) > 2),

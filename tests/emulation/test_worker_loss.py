@@ -1,4 +1,4 @@
-"""Workers whose processes are killed over Mininet: their jobs go on without them, or name them."""
+"""Hosts whose processes are killed over Mininet: jobs go on, or name them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,17 @@ def until(bluetree: Bluetree, condition: Callable[[dict[str, Any]], bool]) -> di
         time.sleep(0.05)
 
 
+def goes_on(bluetree: Bluetree) -> None:
+    before = bluetree("status")["jobs"][0]["completed"]
+    until(bluetree, lambda job: job["completed"] > before + 20)
+
+
 def kill(bluetree: Bluetree, name: str) -> None:
     with NetworkClient(bluetree.folder) as network:
         os.kill(network.describe().pids[name], signal.SIGKILL)
 
 
-def test_a_job_goes_on_without_a_worker_or_fails_and_names_it(
+def test_a_job_goes_on_without_hosts_or_fails_and_names_them(
     bluetree: Bluetree, target: str, tree: str
 ) -> None:
     bluetree("up", tree, "--target", target)
@@ -49,8 +54,12 @@ def test_a_job_goes_on_without_a_worker_or_fails_and_names_it(
     until(bluetree, lambda job: job["completed"] > 20)
     kill(bluetree, "w4")
     until(bluetree, lambda job: job["left_out"] == ["w4"] and job["phase"] == "running")
-    done = bluetree("status")["jobs"][0]["completed"]
-    until(bluetree, lambda job: job["completed"] > done + 20)
+    goes_on(bluetree)
+    # The destination is started anew, with all that it had completed.
+    before = bluetree("status")["jobs"][0]["completed"]
+    kill(bluetree, "destination")
+    until(bluetree, lambda job: job["completed"] > before)
+    goes_on(bluetree)
     (stopped,) = bluetree("stop")["jobs"]
     assert (stopped["correct"], stopped["workers"]) == (True, 5)
     bluetree("start", "--workers", "w0,w1", "--blue", "r")

@@ -42,7 +42,7 @@ def test_a_chunk_is_of_the_last_term_that_has_not_kept_it_out() -> None:
     assert [epochs.term(chunk).absent for chunk in (60, 24, 25)] == [set(), GONE, GONE | {0}]
     assert epochs.without(59, 3) == {0: GONE | {0}, 2: GONE | {0}}
     with pytest.raises(ConfigError, match="epoch 8 has rank 0 back, whom epoch 7 is without"):
-        epochs.follow(Term(8, 30, absent=GONE))
+        epochs.check_absent(8, GONE)
     assert epochs.drop_below(23) == [3]
     assert epochs.drop_below(60) == []
     assert epochs.drop_below(61) == [4, 5]
@@ -221,10 +221,10 @@ def test_whoever_goes_and_whenever_it_is_heard_all_have_one_sum_for_a_chunk(
     assert cloud.destination.mismatches.count == 0
     assert sum(w.mismatches.count for w in cloud.everyone) == 0
     assert all(w.drained for w in cloud.left)
-    _check_sums(cloud, end)
+    check_sums(cloud, end)
 
 
-def _check_sums(cloud: LeavingCloud, end: int) -> None:
+def check_sums(cloud: LeavingCloud, end: int) -> None:
     """Every answer that anyone took, also who is gone, is the one sum of its chunk."""
     stream = Stream(seed=2, workers=cloud.workers, period=5)
     values = [Rows(stream.values(rank)) for rank in range(cloud.workers)]
