@@ -78,7 +78,9 @@ def stopped_view(reply: api.StopJobReply) -> RenderableType:
         sums = "[green]every sum right[/]" if job.correct else "[red]NOT RIGHT[/]"
         differing = [link for link in job.links if link.messages != link.expected]
         carried = (
-            f"{len(job.links)} links carried exactly what was predicted"
+            "its links were not compared"
+            if not job.links
+            else f"{len(job.links)} links carried exactly what was predicted"
             if not differing
             else f"{len(differing)} of {len(job.links)} links differ from the prediction, "
             f"such as {escape(differing[0].switch)}: {differing[0].messages} messages, "

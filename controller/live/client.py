@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from types import TracebackType
@@ -135,9 +135,9 @@ class NetworkClient:
         """The network, as it was wired."""
         return self._network or self.describe().network
 
-    def rooted(self, root: str | None) -> Network:
-        """The network as it is from a root; NetworkError where no destination is attached there."""
-        return self.network if root is None else reroot(self.network, root)
+    def rooted(self, root: str | None, avoids: Collection[str] = ()) -> Network:
+        """The network as it is from a root, round some switches; NetworkError as `reroot`."""
+        return self.network if root is None and not avoids else reroot(self.network, root, avoids)
 
     def jobs(self) -> tuple[JobHosts, ...]:
         """Who takes part in which job."""
@@ -163,13 +163,15 @@ class NetworkClient:
         first_chunk: int = 0,
         timing: Timing | None = None,
         root: str | None = None,
+        avoids: Collection[str] = (),
     ) -> None:
         """Give a job to its hosts, which do not send before `start`.
 
         `values`: an endless tensor, or int32 [chunks, lanes] for each worker by rank in the job.
-        `root`: the switch of its destination, where that is not the network's own root.
+        `root`: the switch of its destination, where that is not the network's own root; `avoids`:
+        the switches that its tree goes round.
         """
-        network, timing = self.rooted(root), timing or self.timing(plan)
+        network, timing = self.rooted(root, avoids), timing or self.timing(plan)
         stream = values if isinstance(values, Stream) else None
         chunks = 0 if isinstance(values, Stream) else len(values[0])
         to = destination_config(network, plan, op, timing, chunks, first_chunk, stream)
@@ -195,12 +197,18 @@ class NetworkClient:
         """End a hold without a change."""
         self.tell_job(Release(job))
 
-    def move(self, plan: JobPlan, from_chunk: int, root: str | None = None) -> None:
+    def move(
+        self,
+        plan: JobPlan,
+        from_chunk: int,
+        root: str | None = None,
+        avoids: Collection[str] = (),
+    ) -> None:
         """Put the chunks of a job from one number on under a new plan: destination, then workers.
 
-        `root` is that of the job. Told so once more it changes nothing.
+        `root` and `avoids` are those of the job. Told so once more it changes nothing.
         """
-        network = self.rooted(root)
+        network = self.rooted(root, avoids)
         sources = job_sources(network, plan)
         asked = destination_bits(network, plan.blue, plan.present(network))
         absent = absent_ranks(network, plan)
@@ -208,13 +216,14 @@ class NetworkClient:
         self.tell_job(move, Part.DESTINATION)
         self.tell_job(Move(plan.job, plan.epoch, from_chunk, absent=absent))
 
-    def exclude(self, plan: JobPlan, root: str | None = None) -> Term:
+    def exclude(self, plan: JobPlan, root: str | None = None, avoids: Collection[str] = ()) -> Term:
         """Go on without the workers that a plan leaves out: destination, then those that are left.
 
         The switches hold the entries of the plan, beside those of the one before. Returns which
-        chunks are under it; told so once more it changes nothing. `root` is that of the job.
+        chunks are under it; told so once more it changes nothing. `root` and `avoids` are
+        those of the job.
         """
-        network = self.rooted(root)
+        network = self.rooted(root, avoids)
         told = self.tell_job(
             Exclude(
                 plan.job,

@@ -66,6 +66,23 @@ class Closer:
         )
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
 
+    async def leave(self, job: Job, end: int, why: str) -> Written:
+        """End a job at a chunk where another one goes on; what is under way is not waited for.
+
+        Its links are not compared: what a failed switch has counted is not known.
+        """
+        progress = await asyncio.to_thread(self._hosts.progress, job.id)
+        self.over(
+            job.id,
+            Phase.FINISHED,
+            why,
+            completed=end,
+            correct=not progress.mismatches,
+            retransmissions=progress.resent,
+        )
+        await asyncio.to_thread(self._hosts.detach, job.id)
+        return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
+
     async def abandon(self, job: Job, why: str) -> Written:
         """End a job whose hosts are gone."""
         await self._drop_successor(job)

@@ -36,6 +36,7 @@ from controller.service.admission import Choice, Wish
 from controller.service.change import Change, Changed
 from controller.service.closing import Closer
 from controller.service.errors import NotNowError, UnknownJobError
+from controller.service.healing import Healer
 from controller.service.leaving import Leaving, leaves
 from controller.service.moments import Stopwatch
 from controller.service.planner import Order, Planner
@@ -71,6 +72,7 @@ class Engine:
         self._reallocation = Reallocation(network, store, board, hosts, self._planner)
         self._succession = Succession(network, store, board, hosts, self._planner, self._closer)
         self._leaving = Leaving(network, store, board, hosts, self._planner)
+        self._healer = Healer(network, board, hosts, self._succession, self._leaving, self._closer)
         self._stalls = Stalls()
         self.watchdog = Watchdog(network, store, board, hosts)
         self._lock = asyncio.Lock()
@@ -135,7 +137,9 @@ class Engine:
         async with self._lock:
             watch.lap("turn")
             job = self._running(number)
-            is_elsewhere = root not in (None, job.root or self.network.destination.switch)
+            own = job.root or self.network.destination.switch
+            # Back to the root's own tree, too, from one that goes round a switch.
+            is_elsewhere = root is not None and (root != own or bool(job.avoids))
             change = self._succession if is_elsewhere else self._reallocation
             proposal = change.propose(job, wish, root)
             watch.lap("plan")
@@ -201,7 +205,8 @@ class Engine:
                 continue
             if job.id not in attached:
                 self._closer.over(job.id, Phase.FAILED, "the network was started anew without it")
-        for stranger in attached - {job.id for job in self._store.jobs()}:
+        lives = {job.id for job in self._store.jobs() if not job.phase.is_over}
+        for stranger in attached - lives:
             await asyncio.to_thread(self._hosts.detach, stranger)
 
     async def resume(self) -> None:
@@ -322,6 +327,8 @@ class Engine:
                 await change.settle(job)
         elif progress.done and job.phase is Phase.RUNNING:
             await self._closer.end(job, Phase.FINISHED, "")
+        elif await self._healer.look_after(job, self.watchdog.stuck.get(job.id)):
+            return
         elif self._stalls.stood(job.id, progress) > STALL_S:
             await self._closer.give_up_if_killed(job, progress)
 

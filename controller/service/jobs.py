@@ -88,6 +88,7 @@ class Job:
         root: the switch of its destination; None is the network's own root.
         successor: the job as which it goes on with another root.
         on_loss: what becomes of it when it loses a worker.
+        avoids: the switches that its tree goes round, since they had failed.
     """
 
     id: int
@@ -103,6 +104,7 @@ class Job:
     root: str | None = None
     successor: int | None = None
     on_loss: str = OnLoss.FAIL
+    avoids: tuple[str, ...] = ()
 
     def allocation(self, role: Role) -> Allocation | None:
         """The allocation in a role, or None."""

@@ -113,5 +113,5 @@ class Leaving:
         new = job.allocation(Role.NEW)
         if new is not None:
             plan = ledger.plan_of(self._network, job, new)
-            term = await asyncio.to_thread(self._hosts.exclude, plan, job.root)
+            term = await asyncio.to_thread(self._hosts.exclude, plan, job.root, job.avoids)
             self._store.turn(job.id, term.from_chunk, len(term.kept))

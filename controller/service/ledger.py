@@ -21,6 +21,10 @@ Part: TypeAlias = tuple[int, int]
 which follow each other are counted apart."""
 Counts: TypeAlias = Mapping[str, Mapping[Part, LinkCount]]
 """Messages to its parent, by switch and part."""
+Shape: TypeAlias = tuple[str | None, tuple[str, ...]]
+"""What a job's tree depends on: its root, and the switches that it avoids."""
+OWN: Shape = (None, ())
+"""The tree that the network was brought up with."""
 Link: TypeAlias = tuple[str, str | None]
 """A switch, and its parent in some tree; None is the destination."""
 
@@ -49,14 +53,18 @@ class LinkLine:
 
 
 def rooted(network: Network, job: Job) -> Network:
-    """The network as a job has it: its tree leads to the job's own root."""
-    return network if job.root is None else reroot(network, job.root)
+    """The network as a job has it: its tree leads to the job's own root, round what it avoids."""
+    return network if _shape(job) == OWN else reroot(network, job.root, job.avoids)
+
+
+def _shape(job: Job) -> Shape:
+    return (job.root, job.avoids)
 
 
 def switches_in_use(network: Network, jobs: Sequence[Job]) -> frozenset[str]:
     """The switches of the network's own tree, and of those of jobs that are not over."""
-    roots = {job.root: job for job in jobs if job.root is not None and not job.phase.is_over}
-    views = [network, *(rooted(network, job) for job in roots.values())]
+    shapes = {_shape(job): job for job in jobs if not job.phase.is_over}
+    views = [network, *(rooted(network, job) for job in shapes.values())]
     return frozenset(name for view in views for name in view.topology.overlay.names)
 
 
@@ -77,10 +85,10 @@ def plan_of(network: Network, job: Job, allocation: Allocation) -> JobPlan:
 
 def programs(network: Network, jobs: Sequence[Job]) -> tuple[SwitchProgram, ...]:
     """What every switch must hold for the jobs that there are."""
-    by_root: dict[str | None, list[Job]] = {None: []}
+    by_shape: dict[Shape, list[Job]] = {OWN: []}
     for job in jobs:
         if job.installed:
-            by_root.setdefault(job.root, []).append(job)
+            by_shape.setdefault(_shape(job), []).append(job)
     return merge_programs(
         *(
             compile_programs(
@@ -91,7 +99,7 @@ def programs(network: Network, jobs: Sequence[Job]) -> tuple[SwitchProgram, ...]
                     for allocation in job.installed
                 ],
             )
-            for these in by_root.values()
+            for these in by_shape.values()
         )
     )
 
@@ -167,12 +175,12 @@ def links(
     have in the same direction is one line, under the root of the first.
     """
     running = [job for job in jobs if not job.phase.is_over]
-    views = {job.root: rooted(network, job) for job in running} or {None: network}
+    views = {_shape(job): rooted(network, job) for job in running} or {OWN: network}
     users: dict[Link, list[_Use]] = {}
     for job in running:
         predicted = messages_of(network, job, job.current)
         expected = expected_messages(network, job, completed.get(job.id, 0))
-        for v, link in enumerate(_links_of(views[job.root])):
+        for v, link in enumerate(_links_of(views[_shape(job)])):
             users.setdefault(link, []).append(_Use(job, predicted[v], expected[v]))
     lines: dict[Link, LinkLine] = {}
     for view in views.values():

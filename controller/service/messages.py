@@ -71,6 +71,7 @@ def job_message(
         workers=len(job.present(range(len(network.workers)))),
         left_out=[network.workers[rank].name for rank in allocation.absent],
         on_worker_loss=job.on_loss,
+        avoids=job.avoids,
         window=job.window,
         slot_base=job.slot_base,
         chunks=job.chunks,

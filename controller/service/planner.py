@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from controller.errors import BadInputError
@@ -40,32 +40,45 @@ class Planner:
             wish = Wish(wish.strategy, job.current.budget, None)
         return self._choose(job.id, self._present(job), wish, ledger.rooted(self.network, job))
 
-    def succeed(self, job: Job, root: str, wish: Wish | None) -> tuple[Job, Choice]:
+    def succeed(
+        self, job: Job, root: str, wish: Wish | None, avoids: Collection[str] = ()
+    ) -> tuple[Job, Choice]:
         """As which job one goes on with another root, not stored yet; without a wish as before.
 
-        Switches that were named stay blue. Raises BadInputError for a root that cannot be one, and
-        what `admit` raises.
+        Its tree goes round the switches that it `avoids`, and it goes on without the workers that
+        are cut off with them. Switches that were named stay blue, where the tree has them. Raises
+        BadInputError for a root that cannot be one, and what `admit` raises.
         """
         try:
-            view = reroot(self.network, root)
+            view = reroot(self.network, root, avoids)
         except NetworkError as error:
             raise BadInputError(f"--root {error}: `bluetree up TOPOLOGY --root SWITCH`") from error
         if wish is None:
             now = job.current
-            named = now.blue if now.strategy == admission.GIVEN else None
+            named = None
+            if now.strategy == admission.GIVEN:
+                there = view.topology.overlay.names
+                named = tuple(name for name in now.blue if name in there)
             wish = Wish(now.strategy, now.budget, named)
         elif wish.blue is None and wish.budget is None:
             wish = Wish(wish.strategy, job.current.budget)
         # What it has now is given back before long, so it does not count against it.
-        choice = self._choose(job.id, self._present(job), wish, view)
+        cut_off = {host.rank for host in view.workers if not host.source}
+        absent = tuple(sorted({*job.current.absent, *cut_off}))
+        present = self._present(job)
+        if cut_off:
+            ranks = range(len(view.workers)) if present is None else present
+            present = tuple(rank for rank in ranks if rank not in cut_off)
+        choice = self._choose(job.id, present, wish, view)
         successor = replace(
             job,
             id=admission.free_job(other.id for other in self._store.jobs()),
             slot_base=self._free_slots(job.window),
             phase=Phase.STARTING,
-            allocations=(replace(self.allocation(choice, view), absent=job.current.absent),),
+            allocations=(replace(self.allocation(choice, view), absent=absent),),
             root=None if root == self.network.destination.switch else root,
             successor=None,
+            avoids=tuple(sorted(avoids)),
         )
         return successor, choice
 

@@ -64,7 +64,7 @@ class Reallocation:
             first = await asyncio.to_thread(self._hosts.hold, job.id)
         watch.lap("hold")
         plan = ledger.plan_of(self._network, job, new)
-        await asyncio.to_thread(self._hosts.move, plan, first, job.root)
+        await asyncio.to_thread(self._hosts.move, plan, first, job.root, job.avoids)
         self._store.turn(job.id, first)
         watch.lap("move")
 

@@ -33,7 +33,8 @@ CREATE TABLE IF NOT EXISTS jobs (
     result TEXT NOT NULL DEFAULT '{}',
     root TEXT,
     successor INTEGER,
-    on_loss TEXT NOT NULL DEFAULT 'fail'
+    on_loss TEXT NOT NULL DEFAULT 'fail',
+    avoids TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
 CREATE TABLE IF NOT EXISTS allocations (
     epoch INTEGER PRIMARY KEY,
@@ -137,7 +138,7 @@ class Store:
             )
         rows = self._database.execute(
             "SELECT id, op, chunks, seed, members, slot_base, window, phase, result, root, "
-            "successor, on_loss FROM jobs WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
+            "successor, on_loss, avoids FROM jobs WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
             (number,),
         )
         return tuple(
@@ -155,8 +156,23 @@ class Store:
                 root=root,
                 successor=heir,
                 on_loss=loss,
+                avoids=tuple(json.loads(round_)),
             )
-            for one, op, chunks, seed, members, base, size, phase, result, root, heir, loss in rows
+            for (
+                one,
+                op,
+                chunks,
+                seed,
+                members,
+                base,
+                size,
+                phase,
+                result,
+                root,
+                heir,
+                loss,
+                round_,
+            ) in rows
         )
 
     def add(self, job: Job) -> None:
@@ -255,7 +271,7 @@ class Store:
         members = None if job.members is None else json.dumps(job.members)
         self._database.execute(
             "INSERT INTO jobs (id, op, chunks, seed, members, slot_base, window, phase, root, "
-            "on_loss) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "on_loss, avoids) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 job.id,
                 job.op,
@@ -267,6 +283,7 @@ class Store:
                 job.phase,
                 job.root,
                 job.on_loss,
+                json.dumps(job.avoids),
             ),
         )
         for allocation in job.allocations:

@@ -11,11 +11,16 @@ phases are those of the job that ends; its successor is starting until the last 
 
 Up to the attaching everything can be taken back, from then on it has to be finished. The network
 knows whether it has come to that.
+
+A job whose tree has a failed switch goes on as another one too, over a tree without it. What the
+switch held up is never answered, so there is no draining: the successor begins at the first chunk
+that some worker has no answer to, and sums all from there on anew; the job leaves its hosts.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from controller.errors import BadInputError, BluetreeError
 from controller.live.client import NetworkClient
@@ -32,8 +37,14 @@ from controller.service.reallocation import quiet_fact
 from controller.service.store import Job, Phase, Store
 from controller.service.switchboard import Switchboard, Written
 from topologies.network import Network
+from topologies.rerooting import Detour
 from traffic.endpoint import Op
 from traffic.stream import Stream
+
+
+def is_rescue(job: Job, new: Job) -> bool:
+    """Whether a job goes on as another one because a switch of its tree has failed."""
+    return not set(new.avoids) <= set(job.avoids)
 
 
 def why_over(job: Job) -> str:
@@ -82,7 +93,8 @@ class Succession:
                 raise NotNowError(f"job {job.id}: goes on as before: {error}") from error
         # Noted before it was attached, whoever did that.
         first = self._successor(job).begins
-        await asyncio.to_thread(self._hosts.finish, job.id, first)
+        if not is_rescue(job, new):
+            await asyncio.to_thread(self._hosts.finish, job.id, first)
         if new.chunks is not None:
             await asyncio.to_thread(self._hosts.finish, new.id, new.chunks)
         if not (again and await self._has_started(new, first)):
@@ -91,12 +103,35 @@ class Succession:
         watch.lap("move")
 
     def is_through(self, job: Job, progress: JobProgress) -> bool:
-        """See `Change`: it has every answer."""
-        return progress.done
+        """See `Change`: it has every answer, or will not get those that are left."""
+        return progress.done or is_rescue(job, self._successor(job))
 
     async def settle(self, job: Job) -> Written:
         """See `Change`: it is over."""
+        new = self._successor(job)
+        if is_rescue(job, new):
+            return await self._closer.leave(job, new.begins, why_over(job))
         return await self._closer.end(job, Phase.FINISHED, why_over(job))
+
+    async def rescue(self, job: Job, detour: Detour, failed: Collection[str]) -> Job:
+        """Let a job go on over another tree, all steps in one; as which one it goes on.
+
+        Raises what `Planner` raises, ChangeRefusedError and NotNowError, with all taken back.
+        """
+        new, _ = self._planner.succeed(job, detour.root, None, failed)
+        self._store.set_fact(quiet_fact(new.id), "{}")
+        self._store.follow(job.id, new)
+        try:
+            await self._board.change(ledger.programs(self._network, self._store.jobs()))
+        except BaseException:
+            self._store.withdraw(job.id)
+            raise
+        self._store.set_phase(job.id, Phase.MOVING)
+        moving = self._store.job(job.id)
+        if moving is not None:
+            await self.move(moving, Stopwatch(), again=False)
+            await self.settle(moving)
+        return self._store.job(new.id) or new
 
     async def _is_attached(self, new: Job) -> bool:
         return new.id in {one.job for one in await asyncio.to_thread(self._hosts.jobs)}
@@ -106,7 +141,10 @@ class Succession:
         return any(worker.next_chunk > first for worker in workers)
 
     async def _attach(self, job: Job, new: Job, watch: Stopwatch) -> None:
-        first = await asyncio.to_thread(self._hosts.hold, job.id)
+        if is_rescue(job, new):
+            first = await self._answered_below(job)
+        else:
+            first = await asyncio.to_thread(self._hosts.hold, job.id)
         watch.lap("hold")
         if job.chunks is not None and first >= job.chunks:
             raise NotNowError("it has sent all its chunks")
@@ -119,7 +157,15 @@ class Succession:
             Stream(new.seed, len(members)),
             first_chunk=first,
             root=new.root,
+            avoids=new.avoids,
         )
+
+    async def _answered_below(self, job: Job) -> int:
+        """The number below which all workers of a job have every answer."""
+        progress = await asyncio.to_thread(self._hosts.progress, job.id)
+        if progress.silent:
+            raise NotNowError(f"{', '.join(progress.silent)} do not answer")
+        return progress.drained_below
 
     async def _take_back(self, job: Job, new: Job) -> None:
         await asyncio.to_thread(self._hosts.detach, new.id)

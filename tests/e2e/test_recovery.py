@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
 from controller.compile import compile_programs
 from controller.live.client import NetworkClient, launch
-from controller.p4rt import fleet_of
 from controller.program import Op, TableEntry, Update
 from controller.service import ledger
 from controller.service.admission import Wish
-from controller.service.engine import Engine
 from controller.service.errors import ChangeRefusedError, NotNowError
 from controller.service.planner import Order, Planner
-from controller.service.store import Allocation, Job, Phase, Role, Store
-from controller.service.switchboard import Switchboard
-from p4src import artefacts
+from controller.service.store import Allocation, Job, Phase, Role
+from tests.e2e.controllers import Controller, run_limited, running_controller, until
 from traffic.endpoint import Op as TrafficOp
 from traffic.stream import Stream
 
-DEADLINE_S = 60
 TREE = {
     "format": "bluetree/tree-1",
     "switches": {
@@ -37,16 +31,6 @@ TREE = {
 ORDER = Order(op="allreduce", chunks=None, seed=3, wish=Wish(budget=1), window=8, workers=())
 
 
-@dataclass(slots=True)
-class Controller:
-    """A controller without its API."""
-
-    engine: Engine
-    board: Switchboard
-    store: Store
-    network: NetworkClient
-
-
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetworkClient]:
     """One network for all tests; each leaves it without jobs."""
@@ -56,25 +40,6 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetworkClient]
     client = launch(folder, str(tree), ["--root", "a"], target="fabric")
     yield client
     client.down()
-
-
-@asynccontextmanager
-async def _controller(network: NetworkClient, term: int) -> AsyncIterator[Controller]:
-    """What `python -m controller.service` does, up to serving."""
-    description = await asyncio.to_thread(network.describe)
-    # One database as long as the network lives: epochs must rise.
-    store = Store(network.state / "state.db")
-    async with fleet_of(description.addresses, artefacts.load(), election_id=term * 1000) as fleet:
-        board = Switchboard(fleet, (term + 1) * 1000, lambda error: None)
-        engine = Engine(description.network, store, board, network)
-        await engine.recover()
-        await board.adopt(engine.programs(), lambda name: fleet.promote(name, term * 1000))
-        await engine.resume()
-        try:
-            yield Controller(engine, board, store, network)
-        finally:
-            await board.close()
-            store.close()
 
 
 Crash = Callable[[Controller, Job, Allocation], Awaitable[None]]
@@ -135,15 +100,15 @@ def test_the_next_controller_finishes_or_takes_back(
     network: NetworkClient, crash: Crash, goes_on: bool
 ) -> None:
     async def scenario() -> None:
-        async with _controller(network, 2) as first:
+        async with running_controller(network, 2) as first:
             await first.engine.start(ORDER)
             (job,) = first.engine.jobs()
             epoch = first.store.next_number("epoch")
             new = Allocation(epoch, "given", None, ("a", "r"), 0, Role.NEW)
             await crash(first, job, new)
-        async with _controller(network, 3) as second:
+        async with running_controller(network, 3) as second:
             watch = asyncio.create_task(second.engine.watch())
-            await _until(lambda: second.engine.jobs()[0].phase is Phase.RUNNING)
+            await until(lambda: second.engine.jobs()[0].phase is Phase.RUNNING)
             (after,) = second.engine.jobs()
             assert after.current.epoch == (new.epoch if goes_on else job.current.epoch)
             # It goes on, and can be reallocated again.
@@ -157,7 +122,7 @@ def test_the_next_controller_finishes_or_takes_back(
         for name, (messages, expected) in result["links"].items():
             assert messages == expected, name
 
-    _run(scenario)
+    run_limited(scenario)
 
 
 async def _to_follow(first: Controller, job: Job, new: Job) -> None:
@@ -237,17 +202,17 @@ def test_the_next_controller_finishes_a_change_of_the_root_or_takes_it_back(
     goes_on: bool,
 ) -> None:
     async def scenario() -> None:
-        async with _controller(network, 2) as first:
+        async with running_controller(network, 2) as first:
             await first.engine.start(ORDER)
             (job,) = first.engine.jobs()
             planner = Planner(network.network, first.store)
             new, _ = planner.succeed(job, "a", Wish(blue=("a", "r")))
             await crash(first, job, new)
-        async with _controller(network, 3) as second:
+        async with running_controller(network, 3) as second:
             watch = asyncio.create_task(second.engine.watch())
             last = 2 if goes_on else 1
-            await _until(lambda: _phases(second)[last] is Phase.RUNNING)
-            await _until(lambda: not goes_on or _phases(second)[1] is Phase.FINISHED)
+            await until(lambda: _phases(second)[last] is Phase.RUNNING)
+            await until(lambda: not goes_on or _phases(second)[1] is Phase.FINISHED)
             assert set(_phases(second)) == ({1, 2} if goes_on else {1})
             assert [one.job for one in await asyncio.to_thread(network.jobs)] == [last]
             # It goes on, under the root that it has, and may have the other one again.
@@ -264,12 +229,12 @@ def test_the_next_controller_finishes_a_change_of_the_root_or_takes_it_back(
             for name, (messages, expected) in result["links"].items():
                 assert messages == expected, (one.id, name)
 
-    _run(scenario)
+    run_limited(scenario)
 
 
 def test_a_switch_that_refuses_leaves_the_root_where_it_was(network: NetworkClient) -> None:
     async def scenario() -> None:
-        async with _controller(network, 2) as first:
+        async with running_controller(network, 2) as first:
             await first.engine.start(ORDER)
             (job,) = first.engine.jobs()
             before = first.engine.programs()
@@ -286,7 +251,7 @@ def test_a_switch_that_refuses_leaves_the_root_where_it_was(network: NetworkClie
             ended = await first.engine.stop(None)
         assert [json.loads(one.result)["correct"] for one in ended] == [True, True]
 
-    _run(scenario)
+    run_limited(scenario)
 
 
 def _phases(controller: Controller) -> dict[int, Phase]:
@@ -295,24 +260,24 @@ def _phases(controller: Controller) -> dict[int, Phase]:
 
 def test_a_start_that_did_not_end_is_taken_back(network: NetworkClient) -> None:
     async def scenario() -> None:
-        async with _controller(network, 2) as first:
+        async with running_controller(network, 2) as first:
             await first.engine.start(ORDER)
             first.store.set_phase(1, Phase.STARTING)
-        async with _controller(network, 3) as second:
+        async with running_controller(network, 3) as second:
             assert second.engine.jobs() == ()
             assert await asyncio.to_thread(network.jobs) == ()
             held = await second.board.link_counts()
             assert set(map(len, held.values())) == {0}
 
-    _run(scenario)
+    run_limited(scenario)
 
 
 def test_a_stop_that_did_not_end_is_finished(network: NetworkClient) -> None:
     async def scenario() -> None:
-        async with _controller(network, 2) as first:
+        async with running_controller(network, 2) as first:
             await first.engine.start(ORDER)
             first.store.set_phase(1, Phase.STOPPING)
-        async with _controller(network, 3) as second:
+        async with running_controller(network, 3) as second:
             (job,) = second.engine.jobs()
             assert job.phase is Phase.FINISHED
             assert await asyncio.to_thread(network.jobs) == ()
@@ -320,12 +285,12 @@ def test_a_stop_that_did_not_end_is_finished(network: NetworkClient) -> None:
             await second.engine.stop(1)
             assert second.engine.jobs() == ()
 
-    _run(scenario)
+    run_limited(scenario)
 
 
 def test_a_switch_that_refuses_leaves_the_job_as_it_was(network: NetworkClient) -> None:
     async def scenario() -> None:
-        async with _controller(network, 2) as first:
+        async with running_controller(network, 2) as first:
             await first.engine.start(ORDER)
             (job,) = first.engine.jobs()
             # Somebody has written the very entry that the next epoch needs at switch a.
@@ -345,29 +310,16 @@ def test_a_switch_that_refuses_leaves_the_job_as_it_was(network: NetworkClient) 
             (ended,) = await first.engine.stop(1)
         assert json.loads(ended.result)["correct"] is True
 
-    _run(scenario)
+    run_limited(scenario)
 
 
 def test_a_job_that_changes_is_not_changed_again(network: NetworkClient) -> None:
     async def scenario() -> None:
-        async with _controller(network, 2) as first:
+        async with running_controller(network, 2) as first:
             await first.engine.start(ORDER)
             first.store.set_phase(1, Phase.DRAINING)
             with pytest.raises(NotNowError, match="job 1: is draining"):
                 await first.engine.reallocate(1, Wish(budget=0))
             await first.engine.stop(1)
 
-    _run(scenario)
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.02)
-
-
-def _run(scenario: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            await scenario()
-
-    asyncio.run(limited())
+    run_limited(scenario)
