@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -111,34 +112,31 @@ class ControllerClient:
             time.sleep(AGAIN_S)
 
     def _change(self, name: str, request: Message, kind: type[_Reply]) -> _Reply:
-        self._wait_for_controller()
+        # It waits for a connection, so a call that fails has reached a controller. Nothing here
+        # subscribes to the channel's state: a thread of gRPC's would then watch it, and raise
+        # where the channel is closed under it.
+        call = caller(self._channel, name).future(request, timeout=ANSWER_S, wait_for_ready=True)
         try:
-            return self._call(name, request, kind, ANSWER_S)
+            return _checked(name, self._result(call), kind)
         except grpc.RpcError as error:
             raise self._failure(name, error) from error
 
-    def _wait_for_controller(self) -> None:
-        """Be connected, so that a call which then fails has reached a controller."""
-        ready = grpc.channel_ready_future(self._channel)
-        deadline = time.monotonic() + READ_S
+    def _result(self, call: Any) -> object:
+        """What a call is answered with; nobody need be waited for who has just been killed."""
         while True:
+            with suppress(grpc.FutureTimeoutError):
+                return call.result(timeout=AGAIN_S)
             try:
-                ready.result(timeout=AGAIN_S)
-            except grpc.FutureTimeoutError:
-                # Nobody need be waited for who has just been killed.
                 self._folder.require_controller()
-            else:
-                return
-            if time.monotonic() > deadline:
-                raise NoControllerError(
-                    f"the controller does not answer: look at {self._folder.controller_log}"
-                )
+            except BluetreeError:
+                # If the call had reached it, gRPC is about to say so.
+                with suppress(grpc.FutureTimeoutError):
+                    return call.result(timeout=AGAIN_S)
+                call.cancel()
+                raise
 
     def _call(self, name: str, request: Message, kind: type[_Reply], seconds: float) -> _Reply:
-        reply: Any = caller(self._channel, name)(request, timeout=seconds)
-        if not isinstance(reply, kind):
-            raise TypeError(f"{name} was answered with {type(reply).__name__}")
-        return reply
+        return _checked(name, caller(self._channel, name)(request, timeout=seconds), kind)
 
     def _failure(self, name: str, error: Any) -> BluetreeError:
         code, details = error.code(), error.details() or ""
@@ -155,3 +153,9 @@ class ControllerClient:
                 f"{self._folder.controller_log}"
             )
         return RunFailedError(f"{name}: {code.name} {details}")
+
+
+def _checked(name: str, reply: object, kind: type[_Reply]) -> _Reply:
+    if not isinstance(reply, kind):
+        raise TypeError(f"{name} was answered with {type(reply).__name__}")
+    return reply

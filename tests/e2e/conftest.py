@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 from tests.testbeds import Bluetree
 
 
 @pytest.fixture
-def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
+def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody subscribes to a channel's state: gRPC's thread raises where it is closed meanwhile."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the channel's state is watched, and the channel may be closed")
+
+    with grpc.insecure_channel("unix:nowhere") as channel:
+        monkeypatch.setattr(type(channel), "subscribe", refuse)
+
+
+@pytest.fixture
+def bluetree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], unwatched: None
+) -> Iterator[Bluetree]:
     """The command line against a folder of the test; whatever is up in it is taken down."""
     command = Bluetree(tmp_path / "s", capsys)
     yield command
