@@ -204,10 +204,14 @@ class Destination:
         return []
 
     def tick(self, now: int) -> list[bytes]:
-        """Ask for what has been missing for too long."""
+        """Ask for what has been missing for too long, or repeat the last answers of all."""
         if self._requests is None:
             return []
-        return [self._request(chunk) for chunk in self._requests.due(now)]
+        frames = [self._request(chunk) for chunk in self._requests.due(now)]
+        for chunk in self._requests.repeats(now):
+            self._answers_again += 1
+            frames += self._answer(chunk, _RESENT, now)
+        return frames
 
     def receive(self, frame: bytes, now: int) -> list[bytes]:
         """Take a frame in; returns the answer if the frame calls for one."""

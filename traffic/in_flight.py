@@ -10,8 +10,8 @@
      `----- given up after `max_tries` timeouts
 
 An answer says which of the chunks before its own are complete (`ANSWER_HISTORY`). A chunk that
-`REORDERING` answers call complete has lost its own. Sent again, it meets the stored answer at the
-next switch that has it.
+`REORDERING` answers call complete has lost its own, or that one does which is itself a repetition:
+its own left long before. Sent again, it meets the stored answer at the next switch that has it.
 """
 
 from __future__ import annotations
@@ -99,16 +99,18 @@ class InFlight:
         if entry.asks == 1:
             self._asking.took(now - entry.asked_at)
 
-    def learn(self, chunk: int, history: int, low: int, now: int) -> list[tuple[int, bool]]:
+    def learn(
+        self, chunk: int, history: int, low: int, now: int, proofs: int
+    ) -> list[tuple[int, bool]]:
         """Take in what the answer to `chunk` says of others; `low` is the lowest unanswered one.
 
-        Returns the chunks to send again, as `due` does.
+        It counts as `proofs` of them. Returns the chunks to send again, as `due` does.
         """
         lost = []
         for older, entry in self._completed(chunk, history, low):
-            entry.known += 1
-            if entry.known == REORDERING:
+            if entry.known < REORDERING <= entry.known + proofs:
                 lost.append(older)
+            entry.known += proofs
         return [self._ask(older, now) for older in lost]
 
     def hint(self, chunk: int, history: int, low: int) -> None:

@@ -1,17 +1,21 @@
-"""When a destination asks for what a chunk lacks.
+"""When a destination asks for what a chunk lacks, and repeats its last answers.
 
     expected --complete--> (forgotten)
      |  ^
-     |  `-- asked: at once when `REORDERING` chunks that are newer are complete, which means loss
-     |      rather than reordering, or when no chunk has become complete for twice as long as one
+     |  `-- asked: at once when `REORDERING` chunks that were expected later are complete, which
+     |      means loss rather than reordering, when it has been expected for twice as long as chunks
+     |      usually took of late, or when no chunk has become complete for twice as long as any
      |      took of late; then again and again, each time after a timeout of RFC 6298 on how long
-     |      requests take to help
+     |      requests take to help, at least as long as chunks usually took
      `----- given up: after `max_tries` rounds of requests without any chunk becoming complete
 
 A chunk is expected from when the workers may send it: the first window from the start, chunk
 c + window from when c is complete. If for `direct_after` rounds of requests no chunk becomes
 complete, requests are marked direct: what they ask for passes all blue switches, one of which must
 be in the way. They stay so until a chunk becomes complete with nothing marked direct in it.
+
+A worker that has lost an answer learns of it from later ones, or from the request for the chunk
+that it would have sent next. Neither follows the last window, so its answers are repeated.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from dataclasses import dataclass
 from itertools import repeat
 
 from traffic.errors import ConfigError
+from traffic.message import ANSWER_HISTORY
 from traffic.timeout import HORIZON, RoundTripTimer
 
 REORDERING = 3
@@ -30,13 +35,16 @@ REORDERING = 3
 
 MAX_COPIES = 3
 
+REPEATS = 8
+"""How often a destination repeats its last answers when all chunks are complete."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestConfig:
     """How a destination asks; times in nanoseconds.
 
     Attributes:
-        quiet: how long no chunk may become complete, before anything was measured.
+        quiet: how long a chunk may take before it is asked for, at most.
         timeout: the least time between two requests for a chunk.
         max_timeout: the most.
         max_doublings: how often a timeout is doubled at most.
@@ -62,10 +70,11 @@ class RequestConfig:
 class _Expected:
     """A chunk that the workers may have sent and that is not complete."""
 
-    __slots__ = ("asked", "asked_at", "deadline", "newer", "since")
+    __slots__ = ("asked", "asked_at", "deadline", "newer", "order", "since")
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, now: int, order: int) -> None:
         self.since = now
+        self.order = order
         self.deadline = -1
         self.newer = 0
         self.asked = 0
@@ -84,15 +93,22 @@ class Requests:
         self._window = window
         self._due = range(min(window, chunks)) if due is None else due
         self._expected: dict[int, _Expected] = {}
+        # Those that were not asked for, in the order in which they came to be expected.
+        self._fresh: dict[int, _Expected] = {}
+        self._order = 0
+        self._repeated = 0
+        self._repeat_at: int | None = None
         self._began = False
         self._deadlines: list[tuple[int, int]] = []
         self._overdue: list[int] = []
-        # How long the last chunks took from when they were expected.
+        # How long chunks take from when they are expected.
         self._took: deque[int] = deque(maxlen=HORIZON)
+        self._complete = 0
+        # How long a chunk may take, and how long none may become complete.
+        self._patience = self._lull = config.quiet
         self._asking = RoundTripTimer(
             2 * config.timeout, config.timeout, config.max_timeout, config.max_doublings
         )
-        self._unasked = 0
         self._fruitless = 0
         self._helped_at = 0
         self._is_direct = False
@@ -119,25 +135,29 @@ class Requests:
 
     @property
     def next_deadline(self) -> int | None:
-        """When the next request is due."""
+        """When the next request is due, or, when nothing is expected any more, `repeats`."""
         if self.given_up:
             return None
-        stalled = self._helped_at + self._patience if self._unasked else None
+        if not self._expected:
+            return self._repeat_at
+        again = self._next_again
+        first = next(iter(self._fresh.values()), None)
+        if first is None:
+            return again
+        overdue = min(first.since + self._patience, self._helped_at + self._lull)
+        return overdue if again is None else min(again, overdue)
+
+    @property
+    def _next_again(self) -> int | None:
+        """When the next request that is not the first for its chunk is due."""
         deadlines, expected = self._deadlines, self._expected
         while deadlines:
             deadline, chunk = deadlines[0]
             entry = expected.get(chunk)
             if entry is not None and entry.deadline == deadline:
-                return deadline if stalled is None else min(deadline, stalled)
+                return deadline
             heapq.heappop(deadlines)
-        return stalled
-
-    @property
-    def _patience(self) -> int:
-        """How long no chunk may become complete."""
-        if not self._took:
-            return self.config.quiet
-        return min(self.config.quiet, max(self.config.timeout, 2 * max(self._took)))
+        return None
 
     def start(self, now: int) -> None:
         """The workers may send, or do: the first window is expected. Counts once."""
@@ -155,19 +175,16 @@ class Requests:
         self._is_direct &= direct
         entry = self._expected.pop(chunk, None)
         if entry is not None:
-            self._took.append(now - entry.since)
-            self._unasked -= not entry.asked
+            self._fresh.pop(chunk, None)
+            self._measure(now - entry.since)
             if entry.asked == 1:
                 # Karn: of several requests it is not known which one helped.
                 self._asking.took(now - entry.asked_at)
+            self._outrun(entry.order)
         following = chunk + self._window
         if following < self._chunks:
             self._expect(following, now)
-        for older, waiting in self._expected.items():
-            if older < chunk and not waiting.asked:
-                waiting.newer += 1
-                if waiting.newer == REORDERING:
-                    self._overdue.append(older)
+        self._end(now)
 
     def renew(self, now: int) -> None:
         """Chunks are gathered anew: what was asked for in vain says nothing of them."""
@@ -179,7 +196,27 @@ class Requests:
         """The tensor ends after so many chunks."""
         self._chunks = chunks
         for chunk in [chunk for chunk in self._expected if chunk >= chunks]:
-            self._unasked -= not self._expected.pop(chunk).asked
+            del self._expected[chunk]
+            self._fresh.pop(chunk, None)
+        self._end(self._helped_at)
+
+    def repeats(self, now: int) -> Sequence[int]:
+        """The chunks whose answers are to be sent again now, since no other will follow them.
+
+        What an answer says of those before it (`ANSWER_HISTORY`) covers the last window together.
+        """
+        if self._expected or self._repeat_at is None or self._repeat_at > now:
+            return ()
+        self._repeated += 1
+        wait = self.config.timeout << self._repeated
+        self._repeat_at = None if self._repeated == REPEATS else now + wait
+        lowest = max(0, self._chunks - self._window)
+        return range(self._chunks - 1, lowest - 1, -(ANSWER_HISTORY + 1))
+
+    def _end(self, now: int) -> None:
+        """Every chunk of the tensor is complete, if none is expected."""
+        if self._began and not self._expected and not self._repeated:
+            self._repeat_at = now + self.config.timeout
 
     def due(self, now: int) -> Iterator[int]:
         """The chunks to ask for now; one that was asked for in vain several times, to be sure.
@@ -188,30 +225,62 @@ class Requests:
         beside what waits for it.
         """
         overdue, self._overdue = self._overdue, []
-        if self._unasked and self._helped_at + self._patience <= now:
-            overdue = list(self._expected)
+        expected_by = now if self._helped_at + self._lull <= now else now - self._patience
+        for chunk, entry in self._fresh.items():
+            if entry.since > expected_by:
+                break
+            overdue.append(chunk)
         for chunk in overdue:
-            if chunk in self._expected and not self._expected[chunk].asked:
+            if chunk in self._fresh:
                 yield self._ask(chunk, now)
-        while (deadline := self.next_deadline) is not None and deadline <= now:
+        while (deadline := self._next_again) is not None and deadline <= now:
+            if self.given_up:
+                return
             chunk = self._ask(heapq.heappop(self._deadlines)[1], now)
             copies = 1 if self._is_direct else min(self._expected[chunk].asked, MAX_COPIES)
             yield from repeat(chunk, copies)
 
     def _expect(self, chunk: int, now: int) -> None:
-        self._expected[chunk] = _Expected(now)
-        self._unasked += 1
+        self._expected[chunk] = self._fresh[chunk] = _Expected(now, self._order)
+        self._order += 1
+
+    def _measure(self, elapsed: int) -> None:
+        """A chunk has become complete, so long after it was expected."""
+        self._complete += 1
+        self._took.append(elapsed)
+        took = sorted(self._took)
+        config = self.config
+        self._lull = min(config.quiet, max(config.timeout, 2 * took[-1]))
+        # Of the first window, which leaves at once, each waits for those before it.
+        if self._complete > self._window:
+            usual = took[len(took) // 2]
+            self._patience = min(config.quiet, max(config.timeout, 2 * usual))
+
+    def _outrun(self, order: int) -> None:
+        """A chunk is complete before those that were expected earlier: they count it.
+
+        Chunks of different slots may be far apart, so it is not their numbers that say which was
+        sent first.
+        """
+        for older, waiting in self._fresh.items():
+            if waiting.order > order:
+                break
+            waiting.newer += 1
+            if waiting.newer == REORDERING:
+                self._overdue.append(older)
 
     def _ask(self, chunk: int, now: int) -> int:
         entry = self._expected[chunk]
         # While requests help some chunk, it is loss that keeps others waiting, not congestion.
         is_helping = self._helped_at > entry.asked_at
         wait = self._asking.timeout(0 if is_helping else entry.asked)
+        # What was asked for waits in the queues that everything else does.
+        wait = max(wait, self._patience // 2)
         if self._is_direct:
             # All workers answer, and nothing sums what they say.
             wait = max(wait, self.config.direct_time)
         entry.deadline = now + wait
-        self._unasked -= not entry.asked
+        self._fresh.pop(chunk, None)
         entry.asked += 1
         entry.asked_at = now
         heapq.heappush(self._deadlines, (entry.deadline, chunk))

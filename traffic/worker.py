@@ -41,6 +41,7 @@ from traffic.message import (
     ip_bytes,
 )
 from traffic.payload import Payload, Tensor, payload_of
+from traffic.requests import REORDERING
 from traffic.stream import Mismatches, Stream, StreamPayload
 from traffic.window import Window
 from traffic.worker_config import ChunkFailure, WorkerConfig, WorkerCounters
@@ -298,11 +299,7 @@ class Worker:
         reason = self._objection(datagram)
         if reason is not None:
             self._ignored[reason] += 1
-            if reason == _DUPLICATE:
-                message = datagram.message
-                chunk = message.chunk - self.config.first_chunk
-                self._in_flight.hint(chunk, message.source, self._window.low)
-            return []
+            return self._hinted(datagram.message, now) if reason == _DUPLICATE else []
         if datagram.message.kind == _REQUEST:
             return self._requested(datagram.message, now)
         return self._answered(datagram.message, now)
@@ -353,8 +350,25 @@ class Worker:
             for old in sorted(self._first_answers)[:-_EPOCHS_TIMED]:
                 del self._first_answers[old]
         frames = self._first(self._window.answer(chunk), now)
-        low = self._window.low
-        return frames + self._again(self._in_flight.learn(chunk, message.source, low, now))
+        return frames + self._learn(message, now)
+
+    def _hinted(self, message: Message, now: int) -> list[bytes]:
+        """An answer that has come before may tell of others."""
+        if message.flags & _RESENT:
+            return self._learn(message, now)
+        chunk = message.chunk - self.config.first_chunk
+        self._in_flight.hint(chunk, message.source, self._window.low)
+        return []
+
+    def _learn(self, message: Message, now: int) -> list[bytes]:
+        """Send again what an answer calls complete.
+
+        A repeated answer left some time after the first: those to chunks that were complete by then
+        are lost, not late.
+        """
+        chunk, low = message.chunk - self.config.first_chunk, self._window.low
+        proofs = REORDERING if message.flags & _RESENT else 1
+        return self._again(self._in_flight.learn(chunk, message.source, low, now, proofs))
 
     def _requested(self, message: Message, now: int) -> list[bytes]:
         """The destination asks for a chunk.

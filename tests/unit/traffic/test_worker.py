@@ -21,7 +21,7 @@ from tests.unit.traffic.hosts import (
 )
 from traffic.endpoint import Op
 from traffic.errors import ConfigError, Refusal
-from traffic.message import decode_datagram, decode_frame, group_ip
+from traffic.message import DESTINATION_SOURCE, decode_datagram, decode_frame, group_ip
 from traffic.worker import Worker
 
 RESENT = Flag.RESENT.value
@@ -159,6 +159,29 @@ def test_a_second_answer_is_a_duplicate() -> None:
     assert w.receive(answer(w.config, 0), 2) == []
     assert w.counters.ignored == {"duplicate": 1}
     assert w.counters.answered == 1
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["a new answer", "an answer that it has"])
+def test_a_repeated_answer_has_lost_those_asked_for_that_it_calls_complete(again: bool) -> None:
+    # Calls chunks 1 and 2, of four that are under way, complete.
+    history = DESTINATION_SOURCE ^ 0b011
+    machine = worker(0, 2, window=4)
+    machine.start(0)
+    if again:
+        assert chunks_of(machine.receive(answer(machine.config, 3, source=history), 1)) == [7]
+    frame = answer(machine.config, 3, source=history, flags=Flag.RESENT.value)
+    sent = machine.receive(frame, 2)
+    assert sorted(chunk for chunk in chunks_of(sent) if chunk < 4) == [1, 2]
+    assert [chunk for chunk in chunks_of(machine.receive(frame, 3)) if chunk < 4] == []
+
+
+def test_of_answers_that_are_not_repeated_it_takes_three() -> None:
+    history = DESTINATION_SOURCE ^ 0x7FFF
+    machine = worker(0, 2, chunks=16, window=8)
+    machine.start(0)
+    for at, repeated in ((1, []), (2, []), (3, [0])):
+        sent = chunks_of(machine.receive(answer(machine.config, at, source=history), at))
+        assert [chunk for chunk in sent if chunk < 8] == repeated
 
 
 def test_any_bytes_are_counted_and_ignored() -> None:

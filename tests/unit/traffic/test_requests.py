@@ -1,0 +1,101 @@
+"""When a destination asks for what a chunk lacks, and repeats its last answers."""
+
+from traffic.requests import REPEATS, RequestConfig, Requests
+
+TIMEOUT = 10
+QUIET = 1_000
+CONFIG = RequestConfig(quiet=QUIET, timeout=TIMEOUT, max_timeout=100_000, direct_time=50_000)
+
+
+def started(chunks: int = 1_000, window: int = 4) -> Requests:
+    requests = Requests(CONFIG, chunks, window)
+    requests.start(0)
+    return requests
+
+
+def complete(requests: Requests, *chunks: int, now: int) -> None:
+    for chunk in chunks:
+        requests.completed(chunk, now, direct=False)
+
+
+def test_a_chunk_is_asked_for_when_three_that_were_sent_later_are_complete() -> None:
+    requests = started()
+    complete(requests, 0, 1, 3, now=1)
+    assert list(requests.due(1)) == []
+    # 3, 4 and 5 left after 2 did; two of them may have been faster.
+    complete(requests, 4, now=2)
+    assert list(requests.due(2)) == []
+    complete(requests, 5, now=3)
+    assert list(requests.due(3)) == [2]
+
+
+def test_what_was_sent_later_may_have_a_lower_number() -> None:
+    requests = started()
+    # Slot 0 runs ahead: 12 is expected before 5, 6 and 7 are.
+    complete(requests, 0, 4, 8, now=1)
+    list(requests.due(1))
+    complete(requests, 1, 2, 3, now=2)
+    list(requests.due(2))
+    complete(requests, 5, 6, 7, now=3)
+    assert list(requests.due(3)) == [12]
+
+
+def test_a_chunk_that_takes_twice_as_long_as_usual_is_asked_for_whatever_others_do() -> None:
+    requests = started(window=2)
+    now = 0
+    for chunk in range(0, 40, 2):
+        now += 50
+        complete(requests, chunk, chunk + 1, now=now)
+        assert list(requests.due(now)) == []
+    # 41 is expected from `now` on. The other slot goes on; its chunks are two that overtake it.
+    complete(requests, 40, now=now + 50)
+    assert list(requests.due(now + 50)) == []
+    assert requests.next_deadline == now + 100
+    complete(requests, 42, now=now + 99)
+    assert list(requests.due(now + 99)) == []
+    assert list(requests.due(now + 100)) == [41]
+
+
+def test_it_waits_at_most_the_given_time_and_at_least_the_least() -> None:
+    requests = started(window=1)
+    assert requests.next_deadline == QUIET
+    complete(requests, 0, now=900)
+    assert requests.next_deadline == 900 + QUIET
+    for chunk in range(1, 200):
+        complete(requests, chunk, now=900 + chunk)
+    assert requests.next_deadline == 900 + 199 + TIMEOUT
+
+
+def test_it_asks_again_no_sooner_than_a_chunk_usually_takes() -> None:
+    # What is asked for stands in the same queues: sooner, and requests would fill them.
+    requests = started(window=1)
+    for chunk in range(100):
+        complete(requests, chunk, now=80 * (chunk + 1))
+    now = 100 * 80 + 160
+    assert list(requests.due(now)) == [100]
+    assert list(requests.due(now + 79)) == []
+    assert list(requests.due(now + 80)) == [100, 100]
+
+
+def test_the_last_answers_are_repeated_ever_more_rarely() -> None:
+    requests = started(chunks=40, window=32)
+    complete(requests, *range(39), now=100)
+    assert list(requests.repeats(10_000)) == []
+    complete(requests, 39, now=100)
+    times = []
+    while (deadline := requests.next_deadline) is not None:
+        times.append(deadline)
+        assert list(requests.due(deadline)) == []
+        assert list(requests.repeats(deadline - 1)) == []
+        # Each tells of itself and the 15 before it: together of the last window.
+        assert list(requests.repeats(deadline)) == [39, 23]
+    gaps = [after - before for before, after in zip([100, *times], times, strict=False)]
+    assert gaps == [TIMEOUT << i for i in range(REPEATS)]
+
+
+def test_they_are_repeated_when_the_job_is_told_where_it_ended() -> None:
+    requests = started(window=4)
+    complete(requests, 0, 1, 2, 3, now=7)
+    requests.end_at(4)
+    assert requests.next_deadline == 7 + TIMEOUT
+    assert list(requests.repeats(7 + TIMEOUT)) == [3]
