@@ -115,7 +115,7 @@ class WatchStatusRequest(_message.Message):
     def __init__(self, seconds: _Optional[float] = ...) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("topology", "target", "controller", "standbys", "switches", "jobs", "links", "predicted_congestion", "measured_congestion")
+    __slots__ = ("topology", "target", "controller", "standbys", "switches", "jobs", "links", "predicted_congestion", "measured_congestion", "roots")
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_FIELD_NUMBER: _ClassVar[int]
@@ -125,6 +125,7 @@ class Status(_message.Message):
     LINKS_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_CONGESTION_FIELD_NUMBER: _ClassVar[int]
     MEASURED_CONGESTION_FIELD_NUMBER: _ClassVar[int]
+    ROOTS_FIELD_NUMBER: _ClassVar[int]
     topology: str
     target: str
     controller: ControllerStatus
@@ -134,7 +135,8 @@ class Status(_message.Message):
     links: _containers.RepeatedCompositeFieldContainer[LinkStatus]
     predicted_congestion: str
     measured_congestion: float
-    def __init__(self, topology: _Optional[str] = ..., target: _Optional[str] = ..., controller: _Optional[_Union[ControllerStatus, _Mapping]] = ..., standbys: _Optional[_Iterable[_Union[ControllerStatus, _Mapping]]] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobStatus, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkStatus, _Mapping]]] = ..., predicted_congestion: _Optional[str] = ..., measured_congestion: _Optional[float] = ...) -> None: ...
+    roots: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, topology: _Optional[str] = ..., target: _Optional[str] = ..., controller: _Optional[_Union[ControllerStatus, _Mapping]] = ..., standbys: _Optional[_Iterable[_Union[ControllerStatus, _Mapping]]] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobStatus, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkStatus, _Mapping]]] = ..., predicted_congestion: _Optional[str] = ..., measured_congestion: _Optional[float] = ..., roots: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ControllerStatus(_message.Message):
     __slots__ = ("pid", "election_id", "uptime")

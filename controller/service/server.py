@@ -192,6 +192,7 @@ class Servicer:
             links=[messages.link_message(line) for line in lines],
             predicted_congestion=str(messages.predicted_congestion(lines)),
             measured_congestion=messages.measured_congestion(lines),
+            roots=[host.switch for host in (network.destination, *network.spares)],
         )
 
     async def _measure(self) -> tuple[dict[int, JobProgress], tuple[LinkLine, ...]]:

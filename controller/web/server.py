@@ -115,16 +115,19 @@ class WebServer(ThreadingHTTPServer):
 
 
 def _request(given: Any) -> api.ReallocateRequest:
-    """What the page sends: job, strategy, k, each optional."""
+    """What the page sends: job, strategy, k, root, each optional."""
     if not isinstance(given, dict):
-        raise BadInputError("a change is an object with job, strategy and k")
-    job, strategy, k = given.get("job"), given.get("strategy", ""), given.get("k")
+        raise BadInputError("a change is an object with job, strategy, k and root")
+    job, k = given.get("job"), given.get("k")
+    strategy, root = given.get("strategy", ""), given.get("root", "")
     numbers = [value for value in (job, k) if value is not None]
-    if not isinstance(strategy, str) or not all(
+    if not (isinstance(strategy, str) and isinstance(root, str)) or not all(
         type(value) is int and 0 <= value < 1 << 32 for value in numbers
     ):
-        raise BadInputError("job and k are integers from 0, strategy is a name")
-    return api.ReallocateRequest(job=job, choice=api.Choice(strategy=strategy, k=k))
+        raise BadInputError("job and k are integers from 0, strategy and root are names")
+    if not strategy and not root and k is None:
+        raise BadInputError("say what to change: a strategy, k, or another root")
+    return api.ReallocateRequest(job=job, choice=api.Choice(strategy=strategy, k=k), root=root)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 from prometheus_client.parser import text_string_to_metric_families
 
+from controller.live.client import NetworkClient
 from tests.e2e.chromium import PROGRAM, Browser
 from tests.testbeds import Bluetree
 
@@ -29,10 +30,9 @@ def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Blu
     command.clean_up()
 
 
-def _up(bluetree: Bluetree) -> str:
-    up = bluetree(
-        "up", "docs/fig1.json", "--target", "fabric", "--web", "--web-listen", "127.0.0.1:0"
-    )
+def _up(bluetree: Bluetree, *words: str) -> str:
+    where = ("--web", "--web-listen", "127.0.0.1:0")
+    up = bluetree("up", "docs/fig1.json", "--target", "fabric", *where, *words)
     bluetree("start", "-k", "2")
     return str(up["page"])
 
@@ -79,6 +79,40 @@ def test_the_page_shows_the_tree_and_reallocates(bluetree: Bluetree, tmp_path: P
     assert bluetree("status")["jobs"][0]["strategy"] == "top"
 
 
+@pytest.mark.skipif(PROGRAM is None, reason="chromium is absent: the page was not looked at")
+def test_the_page_changes_the_root_and_says_what_was_refused(bluetree: Bluetree) -> None:
+    url = _up(bluetree, "--root", "s2")
+    said = 'document.getElementById("said")'
+    with Browser() as browser:
+        browser.open(url)
+        browser.wait_for('document.querySelectorAll("circle").length === 7')
+        browser.wait_for("form.root.options.length === 3 && form.job.value === '1'")
+        offered = "[...form.root.options].map((one) => one.textContent).join()"
+        assert browser.evaluate(offered) == "as it is,s0,s2"
+        browser.evaluate('form.strategy.value = ""; form.k.value = ""')
+        click = 'form.querySelector("button").click()'
+        browser.evaluate(f'form.root.value = "s2"; {click}')
+        browser.wait_for(f"{said}.textContent.startsWith('job 2 goes on for job 1 with root s2: ')")
+        # The tree hangs from the new root, and only the new number can be chosen.
+        browser.wait_for('document.querySelector("circle").dataset.switch === "s2"')
+        browser.wait_for("[...form.job.options].map((one) => one.value).join() === '2'")
+
+        with NetworkClient(bluetree.folder) as network:
+            network.kill("destination")
+        browser.evaluate(f'form.root.value = "s0"; {click}')
+        browser.wait_for(f"{said}.className === 'wrong'")
+        refusal = browser.evaluate(f"{said}.textContent")
+        assert refusal.startswith("not reallocated: job 2: goes on as before: destination: ")
+        browser.evaluate(f'form.root.value = ""; {click}')
+        browser.wait_for(f"{said}.textContent.includes('say what to change')")
+        browser.evaluate(f'form.strategy.value = "smc"; form.k.value = "1"; {click}')
+        browser.wait_for(f"{said}.textContent.startsWith('epoch ')")
+        assert browser.evaluate(f"{said}.className") == ""
+    assert [job["root"] for job in bluetree("status")["jobs"] if job["phase"] == "running"] == [
+        "s2"
+    ]
+
+
 def test_metrics_and_refusals(bluetree: Bluetree) -> None:
     url = _up(bluetree)
     kind, text = _get(f"{url}metrics")
@@ -100,6 +134,8 @@ def test_metrics_and_refusals(bluetree: Bluetree) -> None:
     change = f"{url}reallocate"
     assert _refusal(change, b"k=1", "application/x-www-form-urlencoded")[0] == 400
     assert _refusal(change, b'{"k": -1}', "application/json")[0] == 400
+    assert _refusal(change, b'{"root": 1}', "application/json")[0] == 400
+    assert "s1: no destination" in _refusal(change, b'{"root": "s1"}', "application/json")[1]
     assert "is no JSON" in _refusal(change, b"{", "application/json")[1]
     code, error = _refusal(change, b'{"job": 9, "k": 1}', "application/json")
     assert (code, "no such job" in error) == (400, True)
