@@ -82,6 +82,12 @@ _MIB = 1 << 20
     metavar="HOST:PORT",
     help="Serve the controller's API there too; it asks for no password.",
 )
+@click.option(
+    "--host-seconds",
+    type=click.FloatRange(0.1),
+    metavar="S",
+    help="How long a worker may take to do what it is told. [default: 10]",
+)
 @click.option("--web", is_flag=True, help="Serve a page of it, and metrics for Prometheus.")
 @click.option(
     "--web-listen",
@@ -107,6 +113,7 @@ def up_command(
     target: str,
     backup: bool,
     listen: str | None,
+    host_seconds: float | None,
     web: bool,
     web_listen: str,
     foreground: bool,
@@ -119,6 +126,8 @@ def up_command(
     is_new = not live_state.is_locked(folder.path)
     if is_new:
         options = {"--workers": workers, "--rates": rates, "--seed": str(seed)}
+        if host_seconds is not None:
+            options["--host-seconds"] = str(host_seconds)
         given = [word for name, value in options.items() if value for word in (name, value)]
         given += [word for root in roots for word in ("--root", root)]
         _bring_up(folder, topology, target, given)

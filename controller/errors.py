@@ -4,6 +4,8 @@ Every package has errors of its own; the command line maps all of them onto thes
 script can tell a wrong sum from a typing mistake from a machine that lacks something.
 """
 
+from collections.abc import Mapping
+
 
 class BluetreeError(Exception):
     """Base: one line that names the thing and the remedy."""
@@ -33,3 +35,27 @@ class RunFailedError(BluetreeError):
     """A switch, a controller or a worker failed."""
 
     exit_code = 4
+
+
+class SilentHostsError(RunFailedError):
+    """Hosts have not answered for so long; what they were told they do once they go on.
+
+    `hosts` has them by name, with their processes where these are known.
+    """
+
+    def __init__(self, hosts: Mapping[str, int | None], seconds: float) -> None:
+        super().__init__(silence_text(hosts, seconds))
+        self.hosts = dict(hosts)
+        self.seconds = seconds
+
+
+def silence_text(hosts: Mapping[str, int | None], seconds: float) -> str:
+    """That hosts do not answer, and what to do about it."""
+    names = ", ".join(hosts)
+    pids = " ".join(str(pid) for pid in hosts.values() if pid is not None)
+    what, it = ("host", "it was") if len(hosts) == 1 else ("hosts", "they were")
+    have = "has" if len(hosts) == 1 else "have"
+    remedy = f"if {it} stopped, `kill -CONT {pids}` lets them go on" if pids else "look at the host"
+    if len(hosts) == 1:
+        remedy = remedy.replace("lets them", "lets it")
+    return f"{what} {names} {have} not answered for {seconds:g} s: {remedy}"

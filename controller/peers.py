@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, wait
 from pathlib import Path
 from typing import Any
 
-from controller.errors import RunFailedError
+from controller.errors import RunFailedError, SilentHostsError
 from traffic.commands import Answer, Command, Wait, WaitForChunks
 from traffic.commands import Progress as ProgressCommand
 from traffic.reports import DestinationProgress
@@ -59,65 +60,113 @@ class Peer:
 
 
 class HostPeer(Peer):
-    """A `traffic.process`: commands carry numbers, so answers may come out of turn."""
+    """A `traffic.process`: commands carry numbers, so answers may come out of turn.
+
+    Threads may share it. One at a time receives, for all that wait.
+    """
 
     def __init__(self, name: str, connection: Connection[Any, Any], log: Path) -> None:
         super().__init__(name, connection, log)
+        self._sending = threading.Lock()
         self._asked = 0
+        # The latest command that is no survey.
+        self._told = 0
+        self._changed = threading.Condition()
+        self._is_read = False
         self._answers: dict[int, tuple[bool, Any]] = {}
-        # Questions of surveys that are not answered, by job.
-        self._pending: dict[int, int] = {}
-
-    def survey(self, job: int) -> int:
-        """Ask how far it is in a job, unless an answer is due; the number of the answer."""
-        if job not in self._pending:
-            self._pending[job] = self.ask(ProgressCommand(job))
-        return self._pending[job]
-
-    def is_late(self, job: int) -> bool:
-        """Whether it has yet to answer an earlier survey."""
-        return job in self._pending
-
-    def surveyed(self, job: int, seconds: float) -> bool:
-        """Whether it answers a survey within some time; the answer is there then."""
-        number = self._pending[job]
-        while not self.has(number) and self.connection.poll(max(0.0, seconds)):
-            self.take()
-        if self.has(number):
-            del self._pending[job]
-            return True
-        return False
-
-    def drop_surveys(self) -> None:
-        """Forget surveys whose answers have come: it has done since what changes them."""
-        for number in self._pending.values():
-            self._answers.pop(number, None)
-        self._pending.clear()
+        self._unwanted: set[int] = set()
+        # Questions of surveys whose answers nobody has taken, by job.
+        self._surveys: dict[int, int] = {}
 
     def ask(self, command: Command | Wait | WaitForChunks) -> int:
         """Send a command; the number of its answer."""
-        self._asked += 1
-        self.send(self._asked, command)
-        return self._asked
+        with self._sending:
+            self._asked += 1
+            if not isinstance(command, ProgressCommand):
+                self._told = self._asked
+            self.send(self._asked, command)
+            return self._asked
 
     def answer(self, number: int) -> Answer:
-        """Wait for an answer; RunFailedError has the text where the command was refused."""
-        while number not in self._answers:
-            self.take()
-        is_done, answer = self._answers.pop(number)
+        """Take an answer that has come; RunFailedError has the text of a refusal."""
+        with self._changed:
+            is_done, answer = self._answers.pop(number)
         if not is_done:
             raise RunFailedError(f"{self.name}: {answer}")
         known: Answer = answer
         return known
 
-    def take(self) -> None:
-        """Receive one answer, whichever comes."""
-        number, is_done, answer = self.receive()
-        self._answers[number] = (is_done, answer)
+    def has(self, number: int, seconds: float = 0.0) -> bool:
+        """Whether an answer has come, or comes within some time; RunFailedError if it cannot."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while number not in self._answers:
+                left = max(0.0, deadline - time.monotonic())
+                has_come = self._changed.wait(left) if self._is_read else self._read(left)
+                if not has_come and number not in self._answers:
+                    return False
+        return True
 
-    def has(self, number: int) -> bool:
-        """Whether an answer has come."""
-        return number in self._answers
+    def catch_up(self) -> None:
+        """Take what has come, if anything."""
+        with self._changed:
+            while not self._is_read and self._read(0.0):
+                pass
+
+    def give_up(self, number: int) -> None:
+        """Nobody waits for an answer any more. The command is carried out all the same."""
+        with self._changed:
+            if self._answers.pop(number, None) is None:
+                self._unwanted.add(number)
+
+    def is_behind(self) -> bool:
+        """Whether it still owes an answer that was given up."""
+        self.catch_up()
+        return bool(self._unwanted)
+
+    def survey(self, job: int) -> int:
+        """Ask how far it is in a job, unless an answer is due; the number of the answer."""
+        number = self._surveys.get(job)
+        # It answers in order: one from before the latest command is not about what is now.
+        if number is not None and number < self._told:
+            self.give_up(number)
+            number = None
+        if number is None:
+            number = self._surveys[job] = self.ask(ProgressCommand(job))
+        return number
+
+    def is_late(self, job: int) -> bool:
+        """Whether it has yet to answer an earlier survey."""
+        return job in self._surveys or self.is_behind()
+
+    def surveyed(self, job: int, seconds: float) -> Answer:
+        """The answer to a survey, if it comes within some time, else None."""
+        if not self.has(self._surveys[job], seconds):
+            return None
+        return self.answer(self._surveys.pop(job))
+
+    def _read(self, seconds: float) -> bool:
+        """Receive one answer, if it comes in time, for whoever waits for it; the lock is held."""
+        self._is_read = True
+        self._changed.release()
+        message = None
+        try:
+            if self.connection.poll(seconds):
+                message = self.connection.recv()
+        except (EOFError, OSError):
+            raise self._gone() from None
+        finally:
+            self._changed.acquire()
+            self._is_read = False
+            self._changed.notify_all()
+        if message is None:
+            return False
+        number, is_done, answer = message
+        if number in self._unwanted:
+            self._unwanted.discard(number)
+        else:
+            self._answers[number] = (is_done, answer)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,73 +194,85 @@ class Watch:
 
 
 class Hosts:
-    """The host processes of a network, by name. Threads may share it."""
+    """The host processes of a network, by name. Threads may share it, and do not wait in turn."""
 
     def __init__(self, peers: Mapping[str, HostPeer]) -> None:
         self._peers = dict(peers)
-        # What is called back while hosts are waited for may ask them.
-        self._lock = threading.RLock()
+        self._surveying = threading.Lock()
         self._known: dict[int, int] = {}
 
-    def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
+    def tell(
+        self, commands: Sequence[tuple[str, Command]], seconds: float = ANSWER_DEADLINE_S
+    ) -> list[Answer]:
         """Send all commands, each to the host of its name, and return all answers in order.
 
-        RunFailedError is raised for the first command that failed, after all answers are in.
+        RunFailedError is raised for the first command that failed, after all answers are in; or
+        SilentHostsError for the hosts that have not answered after some time. These carry out what
+        they were told once they go on, and are not waited for again before they have.
         """
-        with self._lock:
-            asked: list[tuple[HostPeer, int]] = []
-            answers: list[Answer] = []
-            error: RunFailedError | None = None
-            for name, command in commands:
-                try:
-                    asked.append((self._peers[name], self._peers[name].ask(command)))
-                except RunFailedError as failure:
-                    error = error or failure
-            for peer, number in asked:
-                try:
+        asked: list[tuple[str, HostPeer, int, bool]] = []
+        error: RunFailedError | None = None
+        for name, command in commands:
+            peer = self._peers[name]
+            try:
+                is_behind = peer.is_behind()
+                asked.append((name, peer, peer.ask(command), is_behind))
+            except RunFailedError as failure:
+                error = error or failure
+        deadline = time.monotonic() + seconds
+        answers: list[Answer] = []
+        silent: list[str] = []
+        for name, peer, number, is_behind in asked:
+            try:
+                left = 0.0 if is_behind else max(0.0, deadline - time.monotonic())
+                if peer.has(number, left):
                     answers.append(peer.answer(number))
-                    # It answers in order, so earlier surveys are through.
-                    peer.drop_surveys()
-                except RunFailedError as failure:
-                    error = error or failure
-            if error is not None:
-                raise error
-            return answers
+                else:
+                    peer.give_up(number)
+                    silent.append(name)
+            except RunFailedError as failure:
+                error = error or failure
+        if error is not None:
+            raise error
+        if silent:
+            raise SilentHostsError(dict.fromkeys(silent), seconds)
+        return answers
 
     def survey(self, names: Sequence[str], job: int) -> dict[str, Answer]:
         """How far hosts are in a job; those that do not answer within SURVEY_S are left out.
 
-        One that is late is not asked again before it has answered, nor waited for.
+        One that is late is not asked again before it has answered, nor waited for. One that is gone
+        does not answer either.
         """
-        with self._lock:
-            late = {name for name in names if self._peers[name].is_late(job)}
-            asked = [(name, self._peers[name].survey(job)) for name in names]
+        with self._surveying:
+            deadlines: dict[str, float] = {}
             deadline = time.monotonic() + SURVEY_S
-            answers = {}
-            for name, number in asked:
-                peer = self._peers[name]
-                seconds = 0.0 if name in late else deadline - time.monotonic()
-                if peer.surveyed(job, seconds):
-                    answers[name] = peer.answer(number)
-            return answers
+            for name in names:
+                with suppress(RunFailedError):
+                    is_late = self._peers[name].is_late(job)
+                    self._peers[name].survey(job)
+                    deadlines[name] = 0.0 if is_late else deadline
+            said: dict[str, Answer] = {}
+            for name, until in deadlines.items():
+                with suppress(RunFailedError):
+                    left = max(0.0, until - time.monotonic())
+                    said[name] = self._peers[name].surveyed(job, left)
+        return {name: answer for name, answer in said.items() if answer is not None}
 
     def replace(self, name: str, peer: HostPeer) -> None:
         """A host has started anew, as another process."""
-        with self._lock:
-            self._peers[name].connection.close()
-            self._peers[name] = peer
+        before, self._peers[name] = self._peers[name], peer
+        before.connection.close()
 
     def close(self) -> None:
         """End all connections."""
-        with self._lock:
-            for peer in self._peers.values():
-                peer.connection.close()
+        for peer in self._peers.values():
+            peer.connection.close()
 
     def dismiss(self, names: Sequence[str]) -> None:
         """Let the processes of some hosts end: others take their place."""
-        with self._lock:
-            for name in names:
-                self._peers.pop(name).connection.close()
+        for name in names:
+            self._peers.pop(name).connection.close()
 
     def wait(
         self,
@@ -226,33 +287,30 @@ class Hosts:
         RunFailedError names the workers that are not done after some time; what `watch` calls may
         raise its own.
         """
-        with self._lock:
-            waits = [(self._peers[name], Wait(job)) for name in workers for job in jobs]
-            numbers = [(peer, peer.ask(wait)) for peer, wait in waits]
-            above = self._peers[destination]
-            milestone = watch.milestone
-            reached: int | None = None
-            if milestone is not None:
-                reached = above.ask(WaitForChunks(tuple(jobs), milestone.completed))
-            deadline = time.monotonic() + seconds
-            while numbers := [(peer, number) for peer, number in numbers if not peer.has(number)]:
-                late = max(0.0, deadline - time.monotonic())
-                connections = {peer.connection: peer for peer in (above, *(p for p, _ in numbers))}
-                for ready in wait(list(connections), timeout=min(late, _PROGRESS_S)):
-                    if isinstance(ready, Connection):
-                        connections[ready].take()
-                if milestone is not None and reached is not None and above.has(reached):
-                    above.answer(reached)
-                    reached = None
-                    milestone.act()
-                behind = [peer.name for peer, number in numbers if not peer.has(number)]
-                if behind and not late:
-                    names = ", ".join(behind[:8])
-                    raise RunFailedError(f"after {seconds:g} s not done: {names}")
-                watch.tick(self._completed(destination, jobs))
-            if milestone is not None and reached is not None:
-                # Workers may be done before the news of the last chunk is here.
-                milestone.act_if_reached(self._completed(destination, jobs))
+        waits = [(self._peers[name], Wait(job)) for name in workers for job in jobs]
+        numbers = [(peer, peer.ask(wait)) for peer, wait in waits]
+        above = self._peers[destination]
+        milestone = watch.milestone
+        reached: int | None = None
+        if milestone is not None:
+            reached = above.ask(WaitForChunks(tuple(jobs), milestone.completed))
+        deadline = time.monotonic() + seconds
+        while numbers := [(peer, number) for peer, number in numbers if not peer.has(number)]:
+            late = max(0.0, deadline - time.monotonic())
+            connections = [peer.connection for peer in {above, *(peer for peer, _ in numbers)}]
+            wait(connections, timeout=min(late, _PROGRESS_S))
+            if milestone is not None and reached is not None and above.has(reached):
+                above.answer(reached)
+                reached = None
+                milestone.act()
+            behind = [peer.name for peer, number in numbers if not peer.has(number)]
+            if behind and not late:
+                names = ", ".join(behind[:8])
+                raise RunFailedError(f"after {seconds:g} s not done: {names}")
+            watch.tick(self._completed(destination, jobs))
+        if milestone is not None and reached is not None:
+            # Workers may be done before the news of the last chunk is here.
+            milestone.act_if_reached(self._completed(destination, jobs))
 
     def _completed(self, destination: str, jobs: Sequence[int]) -> int:
         """Chunks complete at the destination; of a silent one, when it last answered."""

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from multiprocessing.connection import Client, Connection
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from controller.compile import JobPlan, destination_bits
 from controller.endpoints import (
@@ -33,8 +32,16 @@ from controller.endpoints import (
     window_time,
     worker_config,
 )
-from controller.errors import BadInputError, BluetreeError, EnvironmentLacksError, RunFailedError
+from controller.errors import (
+    BadInputError,
+    BluetreeError,
+    EnvironmentLacksError,
+    RunFailedError,
+    SilentHostsError,
+    silence_text,
+)
 from controller.live import state as folder
+from controller.live.lane import Lane
 from controller.live.progress import JobProgress
 from controller.live.requests import (
     GONE,
@@ -45,13 +52,11 @@ from controller.live.requests import (
     Kill,
     NetworkDescription,
     Part,
-    Request,
     Restart,
     SurveyJob,
     Tell,
     TellJob,
 )
-from controller.live.state import NetworkDownError
 from topologies.network import Network
 from topologies.rerooting import reroot
 from traffic.commands import (
@@ -81,7 +86,6 @@ from traffic.reports import (
 )
 from traffic.stream import Stream
 
-ANSWER_DEADLINE_S = 120.0
 START_DEADLINE_S = 240.0
 DOWN_DEADLINE_S = 90.0
 TRIES = 200
@@ -93,19 +97,15 @@ class NetworkClient:
     """A connection to the network that lives in a folder. Threads may share it.
 
     Raises NetworkDownError where there is none, or it ends; RunFailedError with the network's own
-    words where it refuses.
+    words where it refuses; SilentHostsError where hosts do not do what they are told in time.
     """
 
     def __init__(self, state: Path) -> None:
         self.state = state
-        try:
-            connection: Connection[Any, Any] = Client(str(folder.socket_path(state)), "AF_UNIX")
-        except (OSError, ValueError):
-            raise NetworkDownError(_why_down(state)) from None
-        self._connection = connection
-        self._lock = threading.Lock()
-        self._asked = 0
-        self._network: Network | None = None
+        self._lane = Lane(state)
+        # Questions how far a job is come often, and may wait for a host: no command waits for them.
+        self._looking = Lane(state)
+        self._description: NetworkDescription | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -120,20 +120,26 @@ class NetworkClient:
 
     def close(self) -> None:
         """End the connection; the network lives on."""
-        self._connection.close()
+        self._lane.close()
+        self._looking.close()
 
     def describe(self) -> NetworkDescription:
         """What is up."""
-        description = self._ask(Describe())
+        description = self._lane.ask(Describe())
         if not isinstance(description, NetworkDescription):
             raise RunFailedError(f"the network describes itself as {description!r}")
-        self._network = description.network
+        self._description = description
         return description
 
     @property
     def network(self) -> Network:
         """The network, as it was wired."""
-        return self._network or self.describe().network
+        return self._wiring.network
+
+    @property
+    def _wiring(self) -> NetworkDescription:
+        """What is up, as far as it stays the same."""
+        return self._description or self.describe()
 
     def rooted(self, root: str | None, avoids: Collection[str] = ()) -> Network:
         """The network as it is from a root, round some switches; NetworkError as `reroot`."""
@@ -141,12 +147,12 @@ class NetworkClient:
 
     def jobs(self) -> tuple[JobHosts, ...]:
         """Who takes part in which job."""
-        jobs: tuple[JobHosts, ...] = self._ask(Jobs())
+        jobs: tuple[JobHosts, ...] = self._lane.ask(Jobs())
         return jobs
 
     def timing(self, plan: JobPlan) -> Timing:
         """How patient the hosts of a job are, beside the jobs that run."""
-        description = self.describe()
+        description = self._wiring
         others = sum(job.window for job in self.jobs() if job.job != plan.job)
         patience = description.patience
         if description.rates is not None:
@@ -189,13 +195,17 @@ class NetworkClient:
         self.tell_job(Start(job))
 
     def hold(self, job: int) -> int:
-        """Have the workers send no new chunk; the number above all that have left anywhere."""
-        answers = self.tell_job(Hold(job)).values()
+        """Have the workers send no new chunk; the number above all that have left anywhere.
+
+        The destination is asked too: what is to follow needs it. Where this raises, `release`.
+        """
+        answers = self.tell_job(Hold(job), Part.ALL).values()
         return max((answer for answer in answers if isinstance(answer, int)), default=0)
 
     def release(self, job: int) -> None:
-        """End a hold without a change."""
-        self.tell_job(Release(job))
+        """End a hold without a change; hosts that do not answer do so when they go on."""
+        with suppress(SilentHostsError):
+            self.tell_job(Release(job))
 
     def move(
         self,
@@ -206,15 +216,19 @@ class NetworkClient:
     ) -> None:
         """Put the chunks of a job from one number on under a new plan: destination, then workers.
 
-        `root` and `avoids` are those of the job. Told so once more it changes nothing.
+        `root` and `avoids` are those of the job. Told so once more it changes nothing. All have
+        just been held, so one that does not answer now moves when it goes on.
         """
         network = self.rooted(root, avoids)
         sources = job_sources(network, plan)
         asked = destination_bits(network, plan.blue, plan.present(network))
         absent = absent_ranks(network, plan)
         move = Move(plan.job, plan.epoch, from_chunk, sources, asked, absent)
-        self.tell_job(move, Part.DESTINATION)
-        self.tell_job(Move(plan.job, plan.epoch, from_chunk, absent=absent))
+        with suppress(SilentHostsError):
+            if not self.tell_job(move, Part.DESTINATION):
+                raise RunFailedError(f"job {plan.job}: its destination is gone, and moves nowhere")
+        with suppress(SilentHostsError):
+            self.tell_job(Move(plan.job, plan.epoch, from_chunk, absent=absent))
 
     def exclude(self, plan: JobPlan, root: str | None = None, avoids: Collection[str] = ()) -> Term:
         """Go on without the workers that a plan leaves out: destination, then those that are left.
@@ -256,8 +270,9 @@ class NetworkClient:
         return first
 
     def finish(self, job: int, end: int) -> None:
-        """End a job before a chunk number that has not left anywhere."""
-        self.tell_job(Finish(job, end), Part.ALL)
+        """End a job before a chunk number that has not left anywhere; hosts as in `move`."""
+        with suppress(SilentHostsError):
+            self.tell_job(Finish(job, end), Part.ALL)
 
     def stop(self, job: int) -> int:
         """End a job after what has left; the number above its last chunk. It has yet to drain."""
@@ -267,7 +282,7 @@ class NetworkClient:
 
     def progress(self, job: int) -> JobProgress:
         """How far a job is; hosts that do not answer within half a second are named as silent."""
-        said: Mapping[str, Answer | str] = self._ask(SurveyJob(job))
+        said: Mapping[str, Answer | str] = self._looking.ask(SurveyJob(job))
         answers = said.values()
         return JobProgress(
             next((one for one in answers if isinstance(one, DestinationProgress)), None),
@@ -275,6 +290,16 @@ class NetworkClient:
             tuple(name for name, one in said.items() if one is None),
             tuple(name for name, one in said.items() if one == GONE),
         )
+
+    @property
+    def host_seconds(self) -> float:
+        """How long a host may take to do what it is told."""
+        return self._wiring.host_seconds
+
+    def silence(self, names: Sequence[str]) -> str:
+        """That hosts do not answer, in words, with the remedy."""
+        pids = self.describe().pids
+        return silence_text({name: pids.get(name) for name in names}, self.host_seconds)
 
     def report(self, job: int) -> JobOutcome:
         """What a job came to, with its sums where it had an end."""
@@ -285,33 +310,34 @@ class NetworkClient:
         )
 
     def detach(self, job: int) -> None:
-        """Let the hosts forget a job; it is no error if none has it."""
+        """Let the hosts forget a job; it is no error if none has it, or if one does so later."""
         if any(known.job == job for known in self.jobs()):
             # Workers first: the destination is what the network knows a job by.
-            self.tell_job(Detach(job), Part.WORKERS)
-            self.tell_job(Detach(job), Part.DESTINATION)
+            for part in (Part.WORKERS, Part.DESTINATION):
+                with suppress(SilentHostsError):
+                    self.tell_job(Detach(job), part)
 
     def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
         """Have hosts carry out commands; their answers in order."""
-        answers: list[Answer] = self._ask(Tell(tuple(commands)))
+        answers: list[Answer] = self._lane.ask(Tell(tuple(commands)))
         return answers
 
     def tell_job(self, command: Command, part: Part = Part.WORKERS) -> Mapping[str, Answer]:
         """Have hosts of a job carry out a command; their answers by host."""
-        answers: Mapping[str, Answer] = self._ask(TellJob(command, part))
+        answers: Mapping[str, Answer] = self._lane.ask(TellJob(command, part))
         return answers
 
     def kill(self, name: str) -> None:
         """Kill a switch or a host where it stands."""
-        self._ask(Kill(name))
+        self._lane.ask(Kill(name))
 
     def restart(self, switch: str) -> None:
         """Start a killed switch anew: it has no program."""
-        self._ask(Restart(switch))
+        self._lane.ask(Restart(switch))
 
     def down(self) -> None:
         """Take the network down, and wait until nothing of it is left."""
-        self._ask(Down())
+        self._lane.ask(Down())
         deadline = time.monotonic() + DOWN_DEADLINE_S
         while folder.is_locked(self.state):
             if time.monotonic() > deadline:
@@ -321,29 +347,6 @@ class NetworkClient:
                 )
             time.sleep(_POLL_S)
         self.close()
-
-    def _ask(self, request: Request) -> Any:
-        with self._lock:
-            self._asked += 1
-            try:
-                self._connection.send((self._asked, request))
-                number, is_done, answer = self._receive()
-                # Answers that nobody waited for to the end come first.
-                while number != self._asked:
-                    number, is_done, answer = self._receive()
-            except (EOFError, OSError):
-                raise NetworkDownError(_why_down(self.state)) from None
-        if not is_done:
-            raise RunFailedError(str(answer))
-        return answer
-
-    def _receive(self) -> tuple[int, bool, Any]:
-        if not self._connection.poll(ANSWER_DEADLINE_S):
-            raise RunFailedError(
-                f"the network of {self.state} has not answered for {ANSWER_DEADLINE_S:g} s"
-            )
-        answer: tuple[int, bool, Any] = self._connection.recv()
-        return answer
 
 
 def launch(
@@ -389,11 +392,3 @@ def _failure(state: Path, code: int) -> BluetreeError:
     text = said[-1].removeprefix("error: ") if said else f"the network ended with exit code {code}"
     kinds = {kind.exit_code: kind for kind in (BadInputError, EnvironmentLacksError)}
     return kinds.get(code, RunFailedError)(text)
-
-
-def _why_down(state: Path) -> str:
-    if folder.is_locked(state):
-        return f"--state {state}: the network is not up yet, or just ending; try again"
-    if folder.socket_path(state).exists():
-        return f"--state {state}: the network that was here has been killed; start one anew"
-    return f"--state {state}: no network is up here; start one, or name the folder of one"

@@ -8,6 +8,7 @@ the network is up is one line on stderr, and the exit code is the error's.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import signal
@@ -22,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from controller import targets
-from controller.errors import BadInputError, BluetreeError
+from controller.errors import BadInputError, BluetreeError, SilentHostsError
 from controller.live import state
 from controller.live.fabric import LiveFabric
 from controller.live.mininet import LiveMininet
 from controller.live.network import LiveNetwork, Roster, resident_bytes
+from controller.live.progress import HOST_S
 from controller.live.requests import (
     Describe,
     Down,
@@ -35,6 +37,7 @@ from controller.live.requests import (
     NetworkDescription,
     Request,
     Restart,
+    Silent,
     SurveyJob,
     Tell,
     TellJob,
@@ -84,6 +87,9 @@ class Daemon:
                 number, request = client.recv()
                 try:
                     answer = self._answer(request)
+                except SilentHostsError as error:
+                    client.send((number, False, Silent(error.hosts, error.seconds)))
+                    continue
                 except (BluetreeError, SwitchError, TrafficError) as error:
                     client.send((number, False, str(error)))
                     continue
@@ -124,6 +130,7 @@ class Daemon:
             rates=network.rates,
             patience=network.patience,
             down=self._roster.down,
+            host_seconds=network.host_seconds,
         )
 
 
@@ -136,6 +143,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rates")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--link-rate", type=int)
+    parser.add_argument("--host-seconds", type=float, default=HOST_S)
     parser.add_argument(
         "--root", action="append", default=[], help="a further switch with a destination"
     )
@@ -163,11 +171,11 @@ def _plan(options: argparse.Namespace) -> tuple[Network, str]:
 
 
 def _bring_up(
-    network: Network, target: str, conditions: Conditions, journals: Path
+    network: Network, target: str, conditions: Conditions, journals: Path, host_seconds: float
 ) -> AbstractContextManager[LiveFabric | LiveMininet]:
     if target == targets.FABRIC:
         return LiveFabric(network, conditions, journals)
-    return LiveMininet(network, target, conditions, journals)
+    return LiveMininet(network, target, conditions, journals, host_seconds)
 
 
 def _run(options: argparse.Namespace, began: float) -> None:
@@ -182,7 +190,9 @@ def _run(options: argparse.Namespace, began: float) -> None:
         shutil.rmtree(journals, ignore_errors=True)
         journals.mkdir()
         stack.callback(shutil.rmtree, journals, ignore_errors=True)
-        up = stack.enter_context(_bring_up(network, target, conditions, journals))
+        up = stack.enter_context(
+            _bring_up(network, target, conditions, journals, options.host_seconds)
+        )
         listener = stack.enter_context(socket.socket(socket.AF_UNIX))
         path = state.socket_path(options.state)
         # Under another name first: where there is a socket of the name, somebody listens.
@@ -191,6 +201,9 @@ def _run(options: argparse.Namespace, began: float) -> None:
         listener.bind(str(new))
         listener.listen(_BACKLOG)
         new.rename(path)
+        # All of it stays: the collector need not look at it again, for tenths of a second.
+        gc.collect()
+        gc.freeze()
         Daemon(up, time.monotonic() - began).serve(listener)
         path.unlink(missing_ok=True)
 

@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 
 from controller.errors import RunFailedError
 from controller.fabric_network import FabricNetwork
+from controller.live.progress import HOST_S
 from controller.p4rt import SwitchAddress
 from topologies.fabric import StopReason
 from topologies.fabric.build import LINK_DELAY_NS, Conditions
@@ -49,6 +50,8 @@ class LiveFabric:
     """See `LiveNetwork`; a context manager."""
 
     target = "fabric"
+    host_seconds = HOST_S
+    """No host is ever silent here."""
 
     def __init__(self, network: Network, conditions: Conditions, journals: Path) -> None:
         """`journals`: the folder of what destinations record."""

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from controller.errors import SilentHostsError
+from controller.live.progress import HOST_S
 from controller.mininet_running import RunningMininet
 from controller.mininet_testbed import FAULTY_PATIENCE_NS, PATIENCE_NS
 from controller.p4rt import SwitchAddress
@@ -20,11 +22,17 @@ class LiveMininet:
     """See `LiveNetwork`; a context manager."""
 
     def __init__(
-        self, network: Network, target: str, conditions: Conditions, journals: Path
+        self,
+        network: Network,
+        target: str,
+        conditions: Conditions,
+        journals: Path,
+        host_seconds: float = HOST_S,
     ) -> None:
-        """`journals`: the folder of what destinations record."""
+        """`journals`: the folder of what destinations record; `host_seconds`: see `LiveNetwork`."""
         self.target = target
         self.network = network
+        self.host_seconds = host_seconds
         links = LinkPlan(
             conditions.base,
             conditions.loss,
@@ -65,7 +73,12 @@ class LiveMininet:
 
     def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
         """See `LiveNetwork`."""
-        return self._running.hosts.tell(commands)
+        try:
+            return self._running.hosts.tell(commands, self.host_seconds)
+        except SilentHostsError as error:
+            pids = self.pids()
+            hosts = {name: pids.get(name) for name in error.hosts}
+            raise SilentHostsError(hosts, error.seconds) from None
 
     def survey(self, names: Sequence[str], job: int) -> Mapping[str, Answer]:
         """See `LiveNetwork`."""

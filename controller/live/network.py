@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from controller.errors import BadInputError, RunFailedError
+from controller.errors import BadInputError, RunFailedError, SilentHostsError
 from controller.live.requests import GONE, JobHosts, Part
 from controller.live.script import Script
 from controller.p4rt import SwitchAddress
@@ -28,6 +28,7 @@ class LiveNetwork(Protocol):
     target: str
     network: Network
     patience: int
+    host_seconds: float
 
     @property
     def addresses(self) -> tuple[SwitchAddress, ...]:
@@ -43,7 +44,8 @@ class LiveNetwork(Protocol):
     def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
         """Carry out commands, each on the host of its name; all answers, in order.
 
-        Raises RunFailedError or TrafficError for the first that is refused, after all are done.
+        Raises RunFailedError or TrafficError for the first that is refused, after all are done, or
+        SilentHostsError for hosts that take longer than `host_seconds`: they do it when they go on.
         """
 
     def survey(self, names: Sequence[str], job: int) -> Mapping[str, Answer]:
@@ -102,6 +104,10 @@ class Roster:
                 raise RunFailedError(f"{name}: the host has ended, and is being started anew")
         try:
             answers = self._up.tell(commands)
+        except SilentHostsError:
+            for name, command in commands:
+                self._note(name, command, None)
+            raise
         except RunFailedError:
             self._notice()
             raise
@@ -119,13 +125,9 @@ class Roster:
         """How far each host of a job is, None where it is silent, GONE where it is no more;
         BadInputError as `tell_job`."""
         alive = self._alive(job, Part.ALL)
-        try:
-            answers = self._up.survey(alive, job)
-        except RunFailedError:
-            if not self._notice():
-                raise
+        answers = self._up.survey(alive, job)
+        if len(answers) < len(alive) and self._notice():
             alive = self._alive(job, Part.ALL)
-            answers = self._up.survey(alive, job)
         with self._lock:
             hosts = self._job(job)
         lost = self._down | self._lost.get(job, set())

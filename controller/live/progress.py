@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from traffic.reports import DestinationProgress, WorkerProgress
 
+HOST_S = 10.0
+"""How long a host may take to do what it is told. One that takes longer holds up nobody else."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:

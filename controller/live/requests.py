@@ -30,6 +30,7 @@ class NetworkDescription:
         patience: what a worker waits at least before it sends again, beside the time that links of
             those rates take, in nanoseconds.
         down: switches and hosts that were killed and not restarted.
+        host_seconds: how long a host may take to do what it is told.
     """
 
     target: str
@@ -41,6 +42,7 @@ class NetworkDescription:
     rates: Mapping[str, int] | None
     patience: int
     down: frozenset[str]
+    host_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,14 @@ class Restart:
 @dataclass(frozen=True, slots=True)
 class Down:
     """Take the network down; answered before that begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """The answer in place of a text where hosts do not answer: see `SilentHostsError`."""
+
+    hosts: Mapping[str, int | None]
+    seconds: float
 
 
 Request: TypeAlias = Describe | Jobs | Tell | TellJob | SurveyJob | Kill | Restart | Down

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -141,6 +142,9 @@ async def _serve(
         server.add_insecure_port(options.listen)
     await server.start()
     _LOG.info("serves with election id %d", me.election_id)
+    # What there is now stays: the collector need not look at it again, for tenths of a second.
+    gc.collect()
+    gc.freeze()
     tasks = [
         asyncio.create_task(_background(engine)),
         asyncio.create_task(engine.watchdog.watch()),

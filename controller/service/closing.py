@@ -7,12 +7,12 @@ import json
 import logging
 import time
 
-from controller.errors import RunFailedError
+from controller.errors import RunFailedError, SilentHostsError
 from controller.live.client import NetworkClient
 from controller.live.progress import JobProgress
 from controller.live.state import NetworkDownError
 from controller.service import ledger
-from controller.service.progress import completed, waits_for
+from controller.service.progress import completed, why_late
 from controller.service.store import Job, Phase, Store
 from controller.service.switchboard import Switchboard, Written
 from topologies.network import Network
@@ -42,10 +42,14 @@ class Closer:
             progress = await self._finish(job)
         except NetworkDownError:
             raise
+        except SilentHostsError as error:
+            # They are told to forget the job, and do when they go on; nobody waits for that.
+            return await self.abandon(job, f"ended with chunks under way: {error}")
         except RunFailedError as error:
             return await self.abandon(job, str(error))
         if not progress.done and phase is Phase.FINISHED:
-            phase, why = Phase.FAILED, f"{why}; not answered: {waits_for(progress)}"
+            late = await asyncio.to_thread(why_late, self._hosts, progress)
+            phase, why = Phase.FAILED, f"{why}; not answered: {late}"
         counts = await self._board.link_counts()
         done = job.begins + completed(progress)
         names = ledger.rooted(self._network, job).topology.overlay.names
@@ -95,6 +99,12 @@ class Closer:
             _LOG.warning("job %d: %s", job.id, error)
         self.over(job.id, Phase.FAILED, why)
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
+
+    async def take_back(self, job: Job) -> None:
+        """Let a job whose workers are held, or some of them, go on without the change."""
+        await asyncio.to_thread(self._hosts.release, job.id)
+        self._store.withdraw(job.id)
+        await self._board.remove(ledger.programs(self._network, self._store.jobs()))
 
     async def give_up_if_killed(self, job: Job, progress: JobProgress) -> None:
         """End a job that waits for a host that was killed; it would wait for ever."""

@@ -40,7 +40,7 @@ from controller.service.healing import Healer
 from controller.service.leaving import Leaving, leaves
 from controller.service.moments import Stopwatch
 from controller.service.planner import Order, Planner
-from controller.service.progress import DRAIN_S, STALL_S, Stalls, waits_for
+from controller.service.progress import DRAIN_S, STALL_S, Silence, Stalls, waits_for, why_late
 from controller.service.reallocation import Reallocation, quiet_fact
 from controller.service.store import Job, Phase, Store
 from controller.service.succession import Succession, why_over
@@ -69,9 +69,10 @@ class Engine:
         self._hosts = hosts
         self._planner = Planner(network, store)
         self._closer = Closer(network, store, board, hosts)
-        self._reallocation = Reallocation(network, store, board, hosts, self._planner)
-        self._succession = Succession(network, store, board, hosts, self._planner, self._closer)
-        self._leaving = Leaving(network, store, board, hosts, self._planner)
+        common = (network, store, board, hosts, self._planner)
+        self._reallocation = Reallocation(*common, self._closer)
+        self._succession = Succession(*common, self._closer)
+        self._leaving = Leaving(*common)
         self._healer = Healer(network, board, hosts, self._succession, self._leaving, self._closer)
         self._stalls = Stalls()
         self.watchdog = Watchdog(network, store, board, hosts)
@@ -155,7 +156,7 @@ class Engine:
         try:
             answered = await self._first_answer(proposal.job, proposal.epoch)
             watch.lap("first chunk", answered)
-            removed = await self._drain(job.id, change)
+            removed = await self._drain(job.id, change, DRAIN_S if answered else 0.0)
             watch.lap("drain")
         finally:
             self._attended.discard(job.id)
@@ -233,12 +234,14 @@ class Engine:
             await asyncio.to_thread(self._hosts.finish, job.id, job.chunks)
         await asyncio.to_thread(self._hosts.start, job.id)
 
-    async def _drain(self, number: int, change: Change) -> Written:
+    async def _drain(self, number: int, change: Change, seconds: float) -> Written:
         """Wait until a job needs its old entries no more, and remove them.
 
-        Raises NotNowError where that takes too long; they are removed then when it is so.
+        Raises NotNowError where that takes too long, or a host is silent for long; they are
+        removed then when it is so.
         """
-        deadline = time.monotonic() + DRAIN_S
+        silence = Silence(self._hosts.host_seconds)
+        deadline = time.monotonic() + seconds
         while True:
             progress = await self._progress_if_there(number)
             async with self._lock:
@@ -247,11 +250,11 @@ class Engine:
                     raise NotNowError(_why_gone(number, job))
                 if progress is not None and change.is_through(job, progress):
                     return await change.settle(job)
-            if time.monotonic() > deadline:
-                stuck = "its hosts do not answer" if progress is None else waits_for(progress)
+            if time.monotonic() > deadline or silence.is_long(progress):
+                why = await asyncio.to_thread(why_late, self._hosts, progress)
                 raise NotNowError(
-                    f"job {number}: goes on as was asked, but after {DRAIN_S:g} s chunks from "
-                    f"before are under way: {stuck}"
+                    f"job {number}: goes on as was asked, but chunks from before are under way, "
+                    f"and its old entries go when they are through: {why}"
                 )
             await asyncio.sleep(POLL_S)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from controller.live.client import NetworkClient
 from controller.live.progress import JobProgress
 
 DRAIN_S = 30.0
@@ -28,6 +29,23 @@ class Stalls:
         return now - since
 
 
+class Silence:
+    """Notices hosts of a job that do not answer for long."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: float | None = None
+
+    def is_long(self, progress: JobProgress | None) -> bool:
+        """Whether at each look for so many seconds some host was silent."""
+        if progress is None or not progress.silent:
+            self._since = None
+            return False
+        now = time.monotonic()
+        self._since = self._since or now
+        return now - self._since > self._seconds
+
+
 def completed(progress: JobProgress) -> int:
     """Chunks complete at the destination; where that was killed, at every worker."""
     destination = progress.destination
@@ -41,6 +59,13 @@ def waits_for(progress: JobProgress) -> str:
         return destination.waits_for
     what = "does not answer" if progress.silent else "was killed"
     return f"its destination, which {what}"
+
+
+def why_late(hosts: NetworkClient, progress: JobProgress | None) -> str:
+    """What a job waits for, in words, with the remedy where hosts do not answer."""
+    if progress is None:
+        return "its hosts are gone"
+    return hosts.silence(progress.silent) if progress.silent else waits_for(progress)
 
 
 def is_drained(progress: JobProgress, epoch: int) -> bool:

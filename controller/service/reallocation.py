@@ -10,12 +10,13 @@ import asyncio
 import json
 from dataclasses import replace
 
-from controller.errors import BadInputError
+from controller.errors import BadInputError, SilentHostsError
 from controller.live.client import NetworkClient
 from controller.live.progress import JobProgress
 from controller.service import ledger
 from controller.service.admission import Wish
 from controller.service.change import Proposal
+from controller.service.closing import Closer
 from controller.service.errors import NotNowError
 from controller.service.moments import Stopwatch
 from controller.service.planner import Planner
@@ -35,12 +36,14 @@ class Reallocation:
         board: Switchboard,
         hosts: NetworkClient,
         planner: Planner,
+        closer: Closer,
     ) -> None:
         self._network = network
         self._store = store
         self._board = board
         self._hosts = hosts
         self._planner = planner
+        self._closer = closer
 
     def propose(self, job: Job, wish: Wish | None, root: str | None) -> Proposal:
         """See `Change`."""
@@ -61,7 +64,7 @@ class Reallocation:
             raise NotNowError(f"job {job.id}: is moving, but has no new allocation")
         first = await self._moved_at(job.id, new.epoch) if again else None
         if first is None:
-            first = await asyncio.to_thread(self._hosts.hold, job.id)
+            first = await self._hold(job, again=again)
         watch.lap("hold")
         plan = ledger.plan_of(self._network, job, new)
         await asyncio.to_thread(self._hosts.move, plan, first, job.root, job.avoids)
@@ -79,6 +82,17 @@ class Reallocation:
         quiet = ledger.quiet_counts(await self._board.link_counts(), job)
         self._store.set_fact(quiet_fact(job.id), json.dumps(quiet))
         return removed
+
+    async def _hold(self, job: Job, *, again: bool) -> int:
+        try:
+            return await asyncio.to_thread(self._hosts.hold, job.id)
+        except SilentHostsError as error:
+            destination = ledger.rooted(self._network, job).destination.name
+            if again and destination in error.hosts:
+                # It may have moved already: then there is no way back.
+                raise NotNowError(f"job {job.id}: cannot go on yet: {error}") from error
+            await self._closer.take_back(job)
+            raise NotNowError(f"job {job.id}: goes on as before: {error}") from error
 
     async def _moved_at(self, number: int, epoch: int) -> int | None:
         """The chunk from which on some host is in an epoch already."""

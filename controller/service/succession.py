@@ -89,7 +89,8 @@ class Succession:
             except NetworkDownError:
                 raise
             except BluetreeError as error:
-                await self._take_back(job, new)
+                await asyncio.to_thread(self._hosts.detach, new.id)
+                await self._closer.take_back(job)
                 raise NotNowError(f"job {job.id}: goes on as before: {error}") from error
         # Noted before it was attached, whoever did that.
         first = self._successor(job).begins
@@ -166,12 +167,6 @@ class Succession:
         if progress.silent:
             raise NotNowError(f"{', '.join(progress.silent)} do not answer")
         return progress.drained_below
-
-    async def _take_back(self, job: Job, new: Job) -> None:
-        await asyncio.to_thread(self._hosts.detach, new.id)
-        await asyncio.to_thread(self._hosts.release, job.id)
-        self._store.withdraw(job.id)
-        await self._board.remove(ledger.programs(self._network, self._store.jobs()))
 
     def _successor(self, job: Job) -> Job:
         new = None if job.successor is None else self._store.job(job.successor)
