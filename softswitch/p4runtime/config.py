@@ -98,7 +98,8 @@ class Configuration:
             case _Push.RECONCILE_AND_COMMIT:
                 self._reconcile(config)
             case _:
-                raise invalid("Invalid SetForwardingPipeline action: it is not set")
+                said = f"{action} is none" if action else "it is not set"
+                raise invalid(f"Invalid SetForwardingPipeline action: {said}")
 
     def read(self, response_type: _Get.ResponseType.ValueType) -> p4r.ForwardingPipelineConfig:
         """Return the parts of the running config that `response_type` asks for."""

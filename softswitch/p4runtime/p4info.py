@@ -309,7 +309,9 @@ def _digest(message: p4i.Digest) -> DigestInfo:
 def _key_field(what: str, message: p4i.MatchField) -> KeyField:
     kind = _KINDS.get(message.match_type)
     if kind is None:
-        named = message.other_match_type or p4i.MatchField.MatchType.Name(message.match_type)
+        # a number that is no kind at all comes as it is, and has no name
+        known = p4i.MatchField.MatchType.DESCRIPTOR.values_by_number.get(message.match_type)
+        named = message.other_match_type or (known.name if known else str(message.match_type))
         raise invalid(f"{what}, field {message.name}: match kind {named} is not supported")
     return KeyField(message.id, message.name, message.bitwidth, kind)
 

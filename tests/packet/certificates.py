@@ -12,6 +12,7 @@ from pathlib import Path
 import grpc
 
 from tests.packet.switch_process import DEADLINE_S
+from tests.packet.targets_process import RECONNECT_SOON
 
 NAME = "localhost"
 """What the certificate of a server is for."""
@@ -59,12 +60,7 @@ def secure_channel(
         None if client is None else client.key.read_bytes(),
         None if client is None else client.certificate.read_bytes(),
     )
-    options = [
-        ("grpc.ssl_target_name_override", NAME),
-        ("grpc.initial_reconnect_backoff_ms", 50),
-        ("grpc.min_reconnect_backoff_ms", 50),
-        ("grpc.max_reconnect_backoff_ms", 200),
-    ]
+    options = (("grpc.ssl_target_name_override", NAME), *RECONNECT_SOON)
     return grpc.secure_channel(address, credentials, options)
 
 

@@ -153,15 +153,19 @@ class SoftswitchProcessTarget(ProcessTarget):
     command = str(Path(sys.executable).with_name("softswitch"))
 
 
+RECONNECT_SOON = (
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 200),
+    # in spite of its name: how long an attempt may take, which under load is more than a moment
+    ("grpc.min_reconnect_backoff_ms", 5000),
+)
+"""Options of a channel to a switch that is about to listen."""
+
+
 def wait_until_served(address: str, alive: Callable[[], bool], evidence: Callable[[], str]) -> None:
     """Wait for an RPC to be answered: a listening port alone says too little."""
     deadline = time.monotonic() + START_DEADLINE_S
-    options = [
-        ("grpc.initial_reconnect_backoff_ms", 50),
-        ("grpc.min_reconnect_backoff_ms", 50),
-        ("grpc.max_reconnect_backoff_ms", 200),
-    ]
-    with grpc.insecure_channel(address, options=options) as channel:
+    with grpc.insecure_channel(address, options=RECONNECT_SOON) as channel:
         stub = p4r_grpc.P4RuntimeStub(channel)
         while time.monotonic() < deadline and alive():
             try:

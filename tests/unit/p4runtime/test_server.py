@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import grpc
 import pytest
-from finsy.proto import p4r
+from finsy.proto import p4i, p4r
 
 from controller.p4rt import Schema, SwitchAddress
 from controller.program import CloneSession, TableEntry
@@ -223,6 +223,24 @@ def test_p4info_and_json_have_to_agree(client: StubClient, schema: Schema) -> No
     with pytest.raises(grpc.RpcError, match=r"ProbeIngress\.other") as refused:
         push(client, ACTIONS.VERIFY_AND_COMMIT, config)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_enumerators_that_are_none_are_refused(client: StubClient, schema: Schema) -> None:
+    def refused(call: Callable[[], object], text: str) -> None:
+        with pytest.raises(grpc.RpcError, match=text) as caught:
+            call()
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    # as a client of a later version of the protocol might send
+    config = p4r.ForwardingPipelineConfig()
+    config.CopyFrom(schema.pipeline)
+    config.p4info.tables[0].match_fields[0].match_type = p4i.MatchField.MatchType.ValueType(43)
+    refused(lambda: push(client, ACTIONS.VERIFY_AND_COMMIT, config), "match kind 43")
+    refused(lambda: push(client, ACTIONS.Action.ValueType(43), schema.pipeline), "action: 43")
+    push(client, ACTIONS.VERIFY_AND_COMMIT, schema.pipeline)
+    update = forward(schema, 1)
+    update.type = p4r.Update.Type.ValueType(43)
+    assert client.write(ME, update) == ["INVALID_ARGUMENT"]
 
 
 def test_a_large_read_comes_in_several_messages(client: StubClient, schema: Schema) -> None:
