@@ -145,7 +145,7 @@ def survive(victim: Victim, attack: Callable[[Victim], None]) -> list[str]:
     assert len(said) <= MAX_LINES, said
     with victim.channel() as channel:
         reply = p4r_grpc.P4RuntimeStub(channel).Capabilities(
-            p4r.CapabilitiesRequest(), timeout=PATIENCE_S
+            p4r.CapabilitiesRequest(), timeout=PATIENCE_S, wait_for_ready=True
         )
     assert reply.p4runtime_api_version
     return said
@@ -334,7 +334,9 @@ def handshakes_that_hang(victim: Victim) -> None:
         with victim.channel() as channel:
             stub = p4r_grpc.P4RuntimeStub(channel)
             for _ in range(20):
-                stub.Capabilities(p4r.CapabilitiesRequest(), timeout=PATIENCE_S)
+                stub.Capabilities(
+                    p4r.CapabilitiesRequest(), timeout=PATIENCE_S, wait_for_ready=True
+                )
 
 
 @pytest.mark.skipif(certificates.why_none() is not None, reason=str(certificates.why_none()))
