@@ -1,14 +1,16 @@
-"""The targets that run over Mininet; those absent here are skipped with what is missing."""
+"""What several tests over Mininet start from."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from controller import targets
 from tests.emulation.runs import TREE
+from tests.testbeds import Bluetree
 
 TARGETS = [
     targets.SOFTSWITCH,
@@ -31,3 +33,11 @@ def tree(tmp_path: Path) -> str:
     path = tmp_path / "tree.json"
     path.write_text(json.dumps(TREE))
     return str(path)
+
+
+@pytest.fixture
+def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
+    """The command line against a folder of the test; whatever is up in it is taken down."""
+    command = Bluetree(tmp_path / "s", capsys)
+    yield command
+    command.clean_up()

@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,14 +21,6 @@ DEADLINE_S = 60
 HOST_S = 1
 BOUND_S = 10.0
 """Of a command where it waits HOST_S for a host: the rest is for a machine with other work."""
-
-
-@pytest.fixture
-def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
-    """The command line against a folder of the test; whatever is up in it is taken down."""
-    command = Bluetree(tmp_path / "s", capsys)
-    yield command
-    command.clean_up()
 
 
 @contextmanager

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from controller.live.client import NetworkClient
 from tests.emulation.runs import eventually
 from tests.testbeds import Bluetree
 
 DEADLINE_S = 100
-
-
-@pytest.fixture
-def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
-    """The command line against a folder of the test; whatever is up in it is taken down."""
-    command = Bluetree(tmp_path / "s", capsys)
-    yield command
-    command.clean_up()
 
 
 def test_the_life_of_a_testbed_on_real_links(bluetree: Bluetree, target: str, tree: str) -> None:

@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from controller.live.client import NetworkClient
 from controller.mininet_testbed import MininetTestbed
@@ -25,14 +24,6 @@ from traffic.endpoint import Op
 
 DEADLINE_S = 60
 REPORT_S = 2.0
-
-
-@pytest.fixture
-def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
-    """The command line against a folder of the test; whatever is up in it is taken down."""
-    command = Bluetree(tmp_path / "s", capsys)
-    yield command
-    command.clean_up()
 
 
 @contextmanager

@@ -5,24 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from controller.live.client import NetworkClient
 from tests.testbeds import Bluetree
 
 DEADLINE_S = 60
-
-
-@pytest.fixture
-def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
-    """The command line against a folder of the test; whatever is up in it is taken down."""
-    command = Bluetree(tmp_path / "s", capsys)
-    yield command
-    command.clean_up()
 
 
 def until(bluetree: Bluetree, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
