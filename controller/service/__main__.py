@@ -121,6 +121,7 @@ async def _serve(
         _LOG.error("%s: this controller ends", error)
         ending.set()
 
+    began = time.monotonic()
     board = Switchboard(fleet, me.election_id + TERM, deposed)
     engine = Engine(testbed.network, store, board, hosts)
     await engine.recover()
@@ -141,7 +142,12 @@ async def _serve(
     if options.listen is not None:
         server.add_insecure_port(options.listen)
     await server.start()
-    _LOG.info("serves with election id %d", me.election_id)
+    _LOG.info(
+        "serves with election id %d, %.2f s after it had the lock, having used %.2f s of CPU",
+        me.election_id,
+        time.monotonic() - began,
+        time.process_time(),
+    )
     # What there is now stays: the collector need not look at it again, for tenths of a second.
     gc.collect()
     gc.freeze()

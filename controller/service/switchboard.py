@@ -20,6 +20,8 @@ from controller.service.ledger import Counts, Part
 from p4src.constants import Outcome
 
 _LOG = logging.getLogger(__name__)
+LEAD_S = 10.0
+"""How long a switch may take to make this controller its primary; one that hangs is left aside."""
 RETRY_S = 0.5
 """How long a lost switch is left alone before it is tried again."""
 
@@ -62,16 +64,20 @@ class Switchboard:
     ) -> Mapping[str, tuple[Update, ...]]:
         """Become primary everywhere by `lead`, and make every switch hold its program.
 
-        Returns what had to be written. Switches that do not answer are left to their keepers, which
-        run from now on.
+        Returns what had to be written. Switches that do not answer within LEAD_S are left to their
+        keepers, which run from now on.
         """
         async with self._lock:
             self._wanted = {program.name: program for program in programs}
 
             async def one(name: str) -> tuple[Update, ...]:
                 try:
-                    await lead(name)
+                    async with asyncio.timeout(LEAD_S):
+                        await lead(name)
                     return await self._restore(name)
+                except TimeoutError:
+                    _LOG.warning("%s: has not answered for %g s, and is left aside", name, LEAD_S)
+                    return ()
                 except NotPrimaryError:
                     raise
                 except SwitchError as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import grpc
 import pytest
@@ -15,6 +17,7 @@ from controller.p4rt import fleet_of
 from controller.program import TableEntry
 from controller.service import bluetree_pb2 as api
 from controller.service.client import ControllerClient
+from controller.service.errors import NotNowError, UnknownJobError
 from controller.service.folder import Folder
 from controller.service.launch import end_controllers, start_controller
 from controller.service.rpc import caller
@@ -90,3 +93,90 @@ async def _entries_of_jobs(folder: Folder) -> dict[str, list[TableEntry]]:
             name: [one for one in (await fleet.read(name)).entries if "job" in dict(one.match)]
             for name in fleet.names
         }
+
+
+def _in_threads(*calls: Callable[[], object]) -> list[object]:
+    """What calls come to that are made at the same time; errors in place of what they return."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        futures = [pool.submit(call) for call in calls]
+        return [future.exception() or future.result() for future in futures]
+
+
+def _reallocate(folder: Folder, job: int, *blue: str, root: str = "") -> Callable[[], api.Change]:
+    def call() -> api.Change:
+        choice = api.Choice(blue=blue, given=True)
+        with ControllerClient(folder) as own:
+            return own.reallocate(api.ReallocateRequest(job=job, choice=choice, root=root))
+
+    return call
+
+
+def _start(folder: Folder) -> api.Change:
+    with ControllerClient(folder) as own:
+        return own.start(api.StartJobRequest(op="allreduce", choice=api.Choice(k=1)))
+
+
+def _stop(folder: Folder, job: int) -> api.StopJobReply:
+    with ControllerClient(folder) as own:
+        return own.stop(job)
+
+
+def _assert_right(jobs: Iterable[api.JobStatus]) -> None:
+    for job in jobs:
+        assert job.correct, job.detail
+        for link in job.links:
+            assert link.messages == link.expected, (job.job, link)
+
+
+def test_jobs_come_and_go_while_another_changes(folder: Folder, client: ControllerClient) -> None:
+    for _ in range(3):
+        client.start(api.StartJobRequest(op="allreduce", choice=api.Choice(k=1)))
+    added, changed, turned, stopped = _in_threads(
+        partial(_start, folder),
+        _reallocate(folder, 1, "a", "b"),
+        _reallocate(folder, 2, "b", root="a"),
+        partial(_stop, folder, 3),
+    )
+    assert isinstance(added, api.Change), added
+    assert isinstance(changed, api.Change), changed
+    assert isinstance(turned, api.Change), turned
+    assert isinstance(stopped, api.StopJobReply), stopped
+    assert list(changed.blue) == ["a", "b"]
+    assert (turned.was, turned.root) == (2, "a")
+    # Who came later has waited for its turn, and says so; nobody waited for others to drain.
+    assert all(change.steps[0].name == "turn" for change in (added, changed, turned))
+    _assert_right([*stopped.jobs, *client.stop(None).jobs])
+    assert asyncio.run(_entries_of_jobs(folder)) == {"r": [], "a": [], "b": []}
+
+
+def test_two_changes_of_a_job_at_once_are_one_after_the_other_or_refused(
+    folder: Folder, client: ControllerClient
+) -> None:
+    client.start(api.StartJobRequest(op="allreduce", choice=api.Choice(k=1)))
+    for _ in range(5):
+        answers = _in_threads(_reallocate(folder, 1, "a"), _reallocate(folder, 1, "b", "r"))
+        carried_out = [answer for answer in answers if isinstance(answer, api.Change)]
+        for refused in (answer for answer in answers if not isinstance(answer, api.Change)):
+            assert isinstance(refused, NotNowError), refused
+            assert "job 1: is draining; wait until it runs" in str(refused)
+        assert carried_out
+        newest = max(carried_out, key=lambda change: change.epoch)
+        assert list(client.status().jobs[0].blue) == list(newest.blue)
+    _assert_right(client.stop(None).jobs)
+
+
+def test_a_job_is_stopped_while_it_changes(folder: Folder, client: ControllerClient) -> None:
+    for root in ("", "a", "", "a"):
+        started = client.start(api.StartJobRequest(op="allreduce", choice=api.Choice(k=1)))
+        change, reply = _in_threads(
+            _reallocate(folder, started.job, "b", "r", root=root),
+            partial(_stop, folder, started.job),
+        )
+        # Either was first. A change that is cut short says so, in one line.
+        if not isinstance(change, api.Change):
+            assert isinstance(change, NotNowError | UnknownJobError), change
+            assert f"job {started.job}" in str(change)
+        assert isinstance(reply, api.StopJobReply), reply
+        _assert_right([*reply.jobs, *client.stop(None).jobs])
+        assert client.status().jobs == []
+        assert asyncio.run(_entries_of_jobs(folder)) == {"r": [], "a": [], "b": []}

@@ -13,6 +13,7 @@ from controller.compile import JobPlan, compile_programs
 from controller.p4rt import Fleet, SwitchAddress, SwitchError, fleet_of
 from controller.placement import Tree
 from controller.program import Op, SwitchProgram, TableEntry, Update
+from controller.service import switchboard
 from controller.service.errors import ChangeRefusedError
 from controller.service.switchboard import Switchboard
 from p4src import artefacts
@@ -92,6 +93,32 @@ def test_a_second_controller_finds_nothing_to_write() -> None:
                 again = Switchboard(fleet, 3000, _ignore)
                 assert await again.adopt(programs, _lead(fleet, 2000)) == {}
                 await again.close()
+
+    _run(scenario)
+
+
+def test_nobody_waits_for_a_switch_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(switchboard, "LEAD_S", 0.2)
+        async with _site() as site:
+            board = Switchboard(site.fleet, 2000, _ignore)
+            programs = compile_programs(NETWORK, [OLD])
+            asked: list[str] = []
+
+            async def lead(name: str) -> None:
+                asked.append(name)
+                if name == "s1":
+                    await asyncio.Event().wait()
+                await site.fleet.promote(name, 1000)
+
+            written = await board.adopt(programs, lead)
+            assert sorted(asked) == ["s0", "s1", "s2"]
+            assert written.keys() == {"s0", "s2"}
+            assert "s1" in board.troubles
+            # Its keeper goes on, and it answers by now.
+            await _until(lambda: not board.troubles)
+            assert await _held(site.fleet) == _wanted(site.fleet, programs)
+            await board.close()
 
     _run(scenario)
 
