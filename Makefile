@@ -122,6 +122,10 @@ campaign-reallocate: $(STAMP) ## 200 random reallocations under traffic on every
 campaign-fail: $(STAMP) ## every switch of a fat-tree's overlay fails in a run, on every target: right, or names the cut off
 	@$(BIN)/python -m evaluation.campaign_fail $(ARGS)
 
+.PHONY: campaign-heal
+campaign-heal: $(STAMP) ## every switch of a fat-tree's overlay dies below a running job, on every target: seconds until it goes on
+	@$(BIN)/python -m evaluation.campaign_heal $(ARGS)
+
 # Seconds that each fuzzer runs.
 FUZZ_SECONDS ?= 60
 

@@ -80,7 +80,8 @@ def job_message(
         correct=result.get("correct", False),
         retransmissions=result.get("retransmissions", 0),
         detail=result.get("detail", ""),
-        reallocations=sum(one.role is not Role.NEW for one in job.allocations) - 1,
+        # One that starts has none that holds.
+        reallocations=max(0, sum(one.role is not Role.NEW for one in job.allocations) - 1),
         links=[
             api.LinkTotal(switch=name, messages=messages, expected=round(expected))
             for name, (messages, expected) in result.get("links", {}).items()

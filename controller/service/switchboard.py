@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.measurement import LinkCount
-from controller.p4rt import Fleet, NotPrimaryError, SwitchError, diff
+from controller.p4rt import (
+    Fleet,
+    NotPrimaryError,
+    SwitchError,
+    SwitchUnreachableError,
+    diff,
+)
 from controller.program import Op, SwitchProgram, Update
 from controller.service.errors import ChangeRefusedError
 from controller.service.ledger import Counts, Part
@@ -22,6 +28,8 @@ from p4src.constants import Outcome
 _LOG = logging.getLogger(__name__)
 LEAD_S = 10.0
 """How long a switch may take to make this controller its primary; one that hangs is left aside."""
+PROBE_S = 3.0
+"""How long a switch that is probed may take to answer, also on a busy machine."""
 RETRY_S = 0.5
 """How long a lost switch is left alone before it is tried again."""
 
@@ -53,11 +61,45 @@ class Switchboard:
         self._lock = asyncio.Lock()
         self._keepers: list[asyncio.Task[None]] = []
         self._ill: dict[str, SwitchError] = {}
+        # Their sessions are open, but a probe got no answer.
+        self._silent: dict[str, SwitchError] = {}
 
     @property
     def troubles(self) -> Mapping[str, SwitchError]:
         """The switches that cannot be written to now, and why."""
-        return {**self._ill, **self._fleet.troubles}
+        return {**self._silent, **self._ill, **self._fleet.troubles}
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """The switches that have not answered a probe since."""
+        return frozenset(self._silent)
+
+    async def probe(self, names: Iterable[str]) -> None:
+        """Ask switches something small: one that does not answer in PROBE_S is in trouble until it
+        answers another probe, and is made to hold then what it should."""
+
+        async def one(name: str) -> None:
+            limit = asyncio.timeout(PROBE_S)
+            try:
+                async with limit:
+                    await self._fleet.clone_sessions(name)
+            except (TimeoutError, SwitchError) as error:
+                # A call that is cancelled may end with an error of its own.
+                if limit.expired():
+                    self._silent[name] = SwitchUnreachableError(
+                        name,
+                        f"has not answered for {PROBE_S:g} s: look whether its process is stopped",
+                    )
+                else:
+                    # Its keeper is told, and deals with it.
+                    _LOG.info("%s", error)
+            else:
+                if name in self._silent:
+                    async with self._lock:
+                        await self._restore(name)
+                    del self._silent[name]
+
+        await self._fleet.each(one, [name for name in names if name not in self._fleet.troubles])
 
     async def adopt(
         self, programs: Sequence[SwitchProgram], lead: Callable[[str], Awaitable[None]]
@@ -103,7 +145,10 @@ class Switchboard:
         async with self._lock:
             before = dict(self._wanted)
             updates = self._differences(programs)
-            errors = await self._fleet.change(updates)
+            errors = {name: self._silent[name] for name in updates.keys() & self._silent.keys()}
+            if errors:
+                updates = {}
+            errors = errors or await self._fleet.change(updates)
             if not errors:
                 self._want(programs)
                 return _count(updates)
@@ -117,7 +162,9 @@ class Switchboard:
         async with self._lock:
             updates = self._differences(programs)
             self._want(programs)
-            errors = await self._fleet.change(updates)
+            silent = {name: self._silent[name] for name in updates.keys() & self._silent.keys()}
+            heard = {name: these for name, these in updates.items() if name not in silent}
+            errors = {**silent, **await self._fleet.change(heard)}
             for name, error in errors.items():
                 _LOG.warning("%s", error)
                 if name not in self.troubles:
@@ -161,7 +208,10 @@ class Switchboard:
 
         async def careful(name: str) -> None:
             try:
-                await one(name)
+                async with asyncio.timeout(PROBE_S):
+                    await one(name)
+            except TimeoutError:
+                _LOG.info("%s: does not answer in %g s", name, PROBE_S)
             except SwitchError as error:
                 _LOG.info("%s", error)
 

@@ -16,7 +16,7 @@ from controller.service import ledger
 from controller.service.progress import completed
 from controller.service.store import Job, Phase, Role, Store
 from controller.service.switchboard import Switchboard
-from controller.watchdog import Standstills, Stuck, facts_of, find_stuck
+from controller.watchdog import Cause, Standstills, Stuck, facts_of, find_stuck
 from topologies.network import Network
 
 _LOG = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ class Watchdog:
         self._hosts = hosts
         self._standstills = Standstills()
         self._stuck: dict[int, Stuck] = {}
+        self._probing: asyncio.Task[None] | None = None
 
     @property
     def stuck(self) -> Mapping[int, Stuck]:
@@ -65,6 +66,22 @@ class Watchdog:
             except BluetreeError as error:
                 # It has just been stopped; whoever looks after it deals with anything else.
                 _LOG.info("job %d: %s", job.id, error)
+        self._probe(jobs)
+
+    def _probe(self, jobs: Mapping[int, Job]) -> None:
+        """See whether switches answer that a stuck job may be waiting for, and those that did not.
+
+        A stopped process keeps its sessions open, and would be found out by no one else.
+        """
+        if self._probing is not None and not self._probing.done():
+            return
+        names = set(self._board.silent)
+        for number, stuck in self._stuck.items():
+            if stuck.cause in (Cause.LOSS, Cause.ANSWER) and number in jobs:
+                view = ledger.rooted(self._network, jobs[number])
+                names.update(view.topology.overlay.names)
+        if names:
+            self._probing = asyncio.create_task(self._board.probe(sorted(names)))
 
     async def _look_at(self, job: Job) -> Stuck | None:
         # The time of asking: to wait for a silent worker is no progress.

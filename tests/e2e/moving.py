@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -120,6 +121,18 @@ class MovingNetwork:
 
     def run(self, events: int) -> None:
         self._up.fabric.run(max_events=events)
+
+    def cut_switch(self, name: str, nanoseconds: int) -> None:
+        """Let a switch hear and send nothing for a time; what it held it holds afterwards."""
+        fabric = self._up.fabric
+        fabric.fail(name)
+        fabric.call_at(fabric.now + nanoseconds, partial(fabric.restart, name))
+
+    def cut_link(self, one: str, other: str, nanoseconds: int) -> None:
+        """Let a link lose everything for a time, and what is on it."""
+        fabric = self._up.fabric
+        fabric.set_link(one, other, up=False)
+        fabric.call_at(fabric.now + nanoseconds, partial(fabric.set_link, one, other, up=True))
 
     def add(self, job: int, blue: frozenset[int], op: Op) -> None:
         """Entries first, then the hosts."""

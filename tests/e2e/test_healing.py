@@ -220,7 +220,7 @@ async def _noted(first: Controller, job: Job, new: Job) -> None:
     first.store.set_phase(job.id, Phase.FINISHED, json.dumps({"correct": True}))
 
 
-@pytest.mark.parametrize("crash", [_installed, _about_to_move, _attached, _handed_over, _noted])
+@pytest.mark.parametrize("crash", [_installed, _attached, _noted])
 def test_the_next_controller_takes_a_job_round(
     network: NetworkClient, crash: Callable[[Controller, Job, Job], Awaitable[None]]
 ) -> None:

@@ -62,6 +62,29 @@ def test_any_moves_at_any_moment_leave_every_sum_right(
 
 @_SLOW
 @given(tree=_TREES, seed=st.integers(0, 10**6))
+def test_outages_in_between_leave_every_sum_right(tree: Tree, seed: int) -> None:
+    """Links go down and come back, and so do switches with all that they held: by then their slots
+    and stored answers are old, and so may be the epoch that they know."""
+    rng = random.Random(seed)
+    topology = topology_of(tree)
+    with MovingNetwork(wire(topology), Conditions(seed=seed), rng) as network:
+        network.add(1, any_blue(rng, tree), rng.choice(list(Op)))
+        for _ in range(6):
+            network.run(rng.randrange(1, 250))
+            lasts = rng.choice([10_000, 1_000_000, 30_000_000])
+            if topology.links and rng.random() < 0.5:
+                network.cut_link(*rng.choice(topology.links), lasts)
+            else:
+                network.cut_switch(rng.choice(topology.switches), lasts)
+            network.run(rng.randrange(200))
+            if rng.random() < 0.7:
+                network.move(1, any_blue(rng, tree))
+        network.remove(1)
+        assert network.outcomes()["BAD_WEIGHT"] == 0
+
+
+@_SLOW
+@given(tree=_TREES, seed=st.integers(0, 10**6))
 def test_links_follow_the_prediction_of_each_epoch_exactly(tree: Tree, seed: int) -> None:
     with MovingNetwork(wire(topology_of(tree)), Conditions(), random.Random(seed)) as network:
         live(network, tree, actions=5)

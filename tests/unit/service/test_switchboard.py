@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,7 @@ from controller.service.switchboard import Switchboard
 from p4src import artefacts
 from softswitch.device import Device
 from softswitch.p4runtime import P4RuntimeServer
+from tests.packet.switch_process import SwitchProcess
 from tests.unit.controller.trees import topology_of
 from topologies.network import wire
 
@@ -140,6 +143,41 @@ def test_both_epochs_stand_side_by_side_until_the_old_is_removed() -> None:
             await board.close()
 
     _run(scenario)
+
+
+def test_a_switch_whose_process_is_stopped_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switchboard, "PROBE_S", 0.5)
+
+    async def scenario(process: SwitchProcess) -> None:
+        where = [SwitchAddress("s0", process.address, 1)]
+        async with fleet_of(where, artefacts.load(), election_id=1000) as fleet:
+            board = Switchboard(fleet, 2000, _ignore)
+            both, only_new = (compile_programs(NETWORK, plans)[:1] for plans in ([OLD, NEW], [NEW]))
+            await board.adopt(both, _lead(fleet))
+            await board.probe(["s0"])
+            assert board.troubles == {}
+            process.process.send_signal(signal.SIGSTOP)
+            await board.probe(["s0"])
+            assert board.silent == {"s0"}
+            assert "has not answered for 0.5 s" in str(board.troubles["s0"])
+            # Nobody waits for it: not to ask, not to change, not to remove.
+            async with asyncio.timeout(0.4):
+                assert await board.link_counts() == {}
+                with pytest.raises(ChangeRefusedError, match="s0: has not answered"):
+                    await board.change(compile_programs(NETWORK, [OLD])[:1])
+                assert (await board.remove(only_new)).missed == ("s0",)
+            process.process.send_signal(signal.SIGCONT)
+            while board.silent:
+                await board.probe(["s0"])
+            # It was not told what was removed meanwhile, so now it is.
+            assert await _held(fleet) == _wanted(fleet, only_new)
+            await board.close()
+
+    options = ("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", "127.0.0.1:0")
+    with SwitchProcess(tmp_path, *options) as process:
+        _run(lambda: scenario(process))
 
 
 def test_one_refusal_takes_the_change_back_everywhere() -> None:
