@@ -25,7 +25,9 @@ OWNER = "owner"
 """The file in a run's folder that says whose it is."""
 TAG = "tag"
 """The file in a run's folder that says by what its interfaces' names begin."""
-_SHELLS_END_S = 10.0
+LINKS = "links"
+"""The file in a run's folder that says which interfaces are made."""
+_MAKERS_END_S = 10.0
 _POLL_S = 0.02
 _INTERFACES = Path("/sys/class/net")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -42,9 +44,9 @@ def identity(pid: int) -> str | None:
     return f"{pid}.{fields[_START_FIELD]}"
 
 
-def mark_interface(name: str) -> None:
-    """Say that an interface is of this process."""
-    (_INTERFACES / name / "ifalias").write_text(f"{ALIAS}:{identity(os.getpid())}")
+def own_mark() -> str:
+    """The alias of an interface that is of this process."""
+    return f"{ALIAS}:{identity(os.getpid())}"
 
 
 def mark_folder(folder: Path) -> None:
@@ -79,12 +81,12 @@ def remove_unmarked(folder: Path) -> None:
         tag = (folder / TAG).read_text()
     except OSError:  # it had not begun
         return
-    # Mininet's shells end after it, and one of them may be making an interface.
-    deadline = time.monotonic() + _SHELLS_END_S
-    while _has_shells(tag) and time.monotonic() < deadline:
+    # What makes interfaces ends after the process that has told it to.
+    deadline = time.monotonic() + _MAKERS_END_S
+    while _is_made(folder) and time.monotonic() < deadline:
         time.sleep(_POLL_S)
     for name, mark in _marks(f"{tag}*-*"):
-        if not mark:
+        if not mark or _is_gone(mark.partition(":")[2]):
             _remove_interface(name)
 
 
@@ -102,11 +104,12 @@ def _remove_interface(name: str) -> None:
     subprocess.run(["ip", "link", "del", name], check=False, stderr=subprocess.DEVNULL)
 
 
-def _has_shells(tag: str) -> bool:
-    """Whether a shell runs that Mininet keeps for a node of a run; their last word is its name."""
+def _is_made(folder: Path) -> bool:
+    """Whether a process still makes the interfaces of a run."""
+    words = os.fsencode(folder / LINKS)
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if f"mininet:{tag}".encode() in path.read_bytes():
+            if words in path.read_bytes():
                 return True
         except OSError:  # ended between the listing and the look
             continue

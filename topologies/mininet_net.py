@@ -40,7 +40,7 @@ from typing import Any
 from topologies import mnexec
 from topologies.children import Children
 from topologies.lifetime import end_with, outlive_parent
-from topologies.marks import free_tag, mark_interface, mark_tag, remove_leftovers
+from topologies.marks import free_tag, mark_tag, remove_leftovers
 from topologies.mininet_plan import (
     FOLDER_PREFIX,
     Half,
@@ -52,6 +52,7 @@ from topologies.mininet_plan import (
 )
 from topologies.network import Host, Network, ip_text, mac_text
 from topologies.nursery import Birth
+from topologies.pairs import End, make_pairs, remove_pairs
 from topologies.shaping import Shape, host_rate, scaled, tc_commands
 
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
@@ -78,10 +79,11 @@ def load_mininet() -> Any:
 class MininetNetwork:
     """One network that is up, or on its way."""
 
-    def __init__(self, network: Network, tag: str, links: LinkPlan) -> None:
+    def __init__(self, network: Network, tag: str, links: LinkPlan, folder: Path) -> None:
         self._network = network
+        self._folder = folder
         self._links = links
-        self._relay: Any = None
+        self._pairs: list[tuple[End, End]] = []
         self._relayed: list[tuple[Half, Half]] = []
         self._tag = tag
         self._net = load_mininet().Mininet(controller=None, build=False)
@@ -99,8 +101,6 @@ class MininetNetwork:
         hosts = network.hosts
         for i, host in enumerate(hosts):
             self._nodes[host.name] = net.addHost(f"{self._tag}h{i}", ip=None)
-        if self._links.has_faults:
-            self._relay = net.addSwitch(f"{self._tag}r0", cls=node.Switch, inNamespace=False)
         for link in network.links:
             self._join(
                 self._half(link.lower, link.lower_port), self._half(link.upper, link.upper_port)
@@ -108,6 +108,7 @@ class MininetNetwork:
         for host in hosts:
             outer = Half(HOST_INTERFACE, host.name, HOST_PORT)
             self._join(outer, self._half(host.switch, host.port), mac_text(host.mac))
+        make_pairs(self._pairs, self._folder)
         self._quieten()
         self._shape()
         for host in hosts:
@@ -156,6 +157,7 @@ class MininetNetwork:
     def stop(self) -> None:
         """End every process and remove everything that was created."""
         self.children.stop()
+        remove_pairs(self._pairs)
         self._net.stop()
 
     def namespaces(self) -> dict[str, int]:
@@ -194,32 +196,23 @@ class MininetNetwork:
     def _join(self, one: Half, other: Half, mac: str | None = None) -> None:
         """Make a link: a veth pair, or two with the relay between them. `mac` is that of `one`."""
         if not self._links.has_faults:
-            self._pair(one, self._nodes[other.node], other, mac)
+            self._pair(one, other, mac)
             return
         name = f"{self._tag}r{len(self._relayed)}"
         inner = (
             Half(f"{name}-1", one.node, one.port),
             Half(f"{name}-2", other.node, other.port),
         )
-        self._pair(one, self._relay, inner[0], mac)
-        self._pair(other, self._relay, inner[1], None)
+        self._pair(one, inner[0], mac)
+        self._pair(other, inner[1], None)
         self._relayed.append(inner)
 
-    def _pair(self, one: Half, node: Any, other: Half, mac: str | None) -> None:
-        """Make a veth pair from a half's node to another node; without `mac` one at random."""
-        address = {} if mac is None else {"addr1": mac}
-        self._net.addLink(
-            self._nodes[one.node],
-            node,
-            port1=one.port,
-            port2=other.port if node is not self._relay else None,
-            intfName1=one.interface,
-            intfName2=other.interface,
-            **address,
-        )
-        for interface in (one.interface, other.interface):
-            if interface != HOST_INTERFACE:
-                mark_interface(interface)
+    def _pair(self, one: Half, other: Half, mac: str | None) -> None:
+        """Note a veth pair from a half to one that lies here; without `mac` one at random."""
+        in_host = one.interface == HOST_INTERFACE
+        namespace = self._nodes[one.node].pid if in_host else None
+        there = End(one.interface, namespace, mac)
+        self._pairs.append((End(other.interface), there))
 
     def _quieten(self) -> None:
         """No IPv6, no offloads, on every interface outside the hosts; then they are up."""
@@ -290,7 +283,7 @@ def serve(connection: Connection, folder: Path) -> None:
     remove_leftovers()
     tag = free_tag()
     mark_tag(folder, tag)
-    up = MininetNetwork(network, tag, links)
+    up = MininetNetwork(network, tag, links, folder)
     try:
         try:
             began = time.monotonic()

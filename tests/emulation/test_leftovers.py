@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from topologies.marks import free_tag, mark_folder, mark_interface, mark_tag, remove_leftovers
+from topologies.marks import free_tag, mark_folder, mark_tag, own_mark, remove_leftovers
 from topologies.mininet_plan import FOLDER_PREFIX
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make interfaces")
@@ -49,8 +49,8 @@ def test_what_was_not_marked_yet_goes_with_the_folder(pair: str, folder: Path) -
 
 
 def test_what_another_process_has_marked_stays(pair: str, folder: Path) -> None:
-    mark_interface(pair)
-    mark_interface(f"{pair[:4]}s2-1")
+    for name in (pair, f"{pair[:4]}s2-1"):
+        Path("/sys/class/net", name, "ifalias").write_text(own_mark())
     remove_leftovers()
     assert not folder.exists()
     assert _is_there(pair)
