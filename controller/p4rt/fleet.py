@@ -36,6 +36,9 @@ AT_ONCE = 16
 """Switches worked on at a time: a deadline counts from an RPC's start, and switches on one machine
 share its cores, so that starting all RPCs at once would make the last ones late."""
 
+WRITES_AT_ONCE = 128
+"""The same for writing entries, which is little work beside the way there and back."""
+
 _Result = TypeVar("_Result")
 
 
@@ -117,7 +120,7 @@ class Fleet:
                 return error
             return None
 
-        answers = await self._each(updates, one)
+        answers = await self._each(updates, one, WRITES_AT_ONCE)
         return {name: error for name, error in answers.items() if error is not None}
 
     async def read(self, name: str) -> SwitchProgram:
@@ -186,9 +189,12 @@ class Fleet:
         )
 
     async def _each(
-        self, names: Iterable[str], act: Callable[[Session], Awaitable[_Result]]
+        self,
+        names: Iterable[str],
+        act: Callable[[Session], Awaitable[_Result]],
+        at_once: int = AT_ONCE,
     ) -> dict[str, _Result]:
-        turn = asyncio.Semaphore(AT_ONCE)
+        turn = asyncio.Semaphore(at_once)
 
         async def one(session: Session) -> _Result:
             async with turn:
