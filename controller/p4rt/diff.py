@@ -24,21 +24,15 @@ def diff(desired: SwitchProgram, actual: SwitchProgram) -> tuple[Update, ...]:
         for group in _sorted_groups(desired.groups)
         if groups_there.get(group.id) != group
     ]
-    deletes = [
-        Update(Op.DELETE, entry)
-        for entry in _sorted_entries(actual.entries)
-        if entry.key not in entries_wanted
+    # What stays as it is, nearly all, is not sorted.
+    gone = [entry for key, entry in entries_there.items() if key not in entries_wanted]
+    new = [entry for key, entry in entries_wanted.items() if key not in entries_there]
+    other = [
+        entry for key, entry in entries_wanted.items() if entries_there.get(key, entry) != entry
     ]
-    modifies = [
-        Update(Op.MODIFY, entry)
-        for entry in _sorted_entries(desired.entries)
-        if entry.key in entries_there and entries_there[entry.key] != entry
-    ]
-    inserts = [
-        Update(Op.INSERT, entry)
-        for entry in _sorted_entries(desired.entries)
-        if entry.key not in entries_there
-    ]
+    deletes = [Update(Op.DELETE, entry) for entry in sorted(gone, key=_order)]
+    modifies = [Update(Op.MODIFY, entry) for entry in sorted(other, key=_order)]
+    inserts = [Update(Op.INSERT, entry) for entry in sorted(new, key=_order)]
     group_deletes = [
         Update(Op.DELETE, group)
         for group in _sorted_groups(actual.groups)
@@ -49,10 +43,6 @@ def diff(desired: SwitchProgram, actual: SwitchProgram) -> tuple[Update, ...]:
 
 def _sorted_groups(groups: tuple[MulticastGroup, ...]) -> list[MulticastGroup]:
     return sorted(groups, key=lambda group: group.id)
-
-
-def _sorted_entries(entries: tuple[TableEntry, ...]) -> list[TableEntry]:
-    return sorted(entries, key=_order)
 
 
 def _order(entry: TableEntry) -> tuple[object, ...]:
