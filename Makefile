@@ -70,6 +70,10 @@ bench-allreduce: $(STAMP) ## seconds of an AllReduce by placement, against ring,
 bench-loss: $(STAMP) ## goodput under loss, duplication and reordering: docs/loss.csv and a figure
 	@$(BIN)/python -m evaluation.bench_loss $(ARGS)
 
+.PHONY: campaign-loss
+campaign-loss: $(STAMP) ## an AllReduce over 20 random trees at 10 % loss on every link: right or not, repetitions, goodput
+	@$(BIN)/python -m evaluation.campaign_loss $(ARGS)
+
 bench-placement: $(STAMP) ## seconds, memory and congestion of the placement algorithms by size
 	@$(BIN)/python -m evaluation.bench_placement
 

@@ -70,12 +70,10 @@ control BluetreeIngress(inout headers_t hdr,
             }
         } else if (hdr.agg.kind == kind_t.RESULT || hdr.agg.kind == kind_t.ACK
                    || hdr.agg.kind == kind_t.REQUEST) {
-            if (hdr.ipv4.dst_addr[31:28] == IPV4_MULTICAST) {
-                downstream.apply(hdr, meta, standard_metadata);
-                if (meta.outcome == outcome_t.FANNED_OUT) {
-                    repair.apply(hdr, meta, standard_metadata);
-                }
-            } else {
+            downstream.apply(hdr, meta, standard_metadata);
+            if (meta.outcome == outcome_t.FANNED_OUT) {
+                repair.apply(hdr, meta, standard_metadata);
+            } else if (meta.outcome == outcome_t.ROUTED) {
                 routing.apply(hdr, meta, standard_metadata);
             }
         } else {

@@ -288,6 +288,7 @@ def is_sound(data: bytes) -> bool:
 class Datagram:
     """A message with the addresses that it came under."""
 
+    src_ip: bytes
     dst_ip: bytes
     src_port: int
     dst_port: int
@@ -317,7 +318,7 @@ def decode_datagram(frame: bytes, lanes: int = LANES) -> Datagram:
         if (pseudo_header + int.from_bytes(datagram, "big")) % _ONES:
             raise DecodeError(Refusal.BAD_UDP_CHECKSUM, "the datagram was harmed on its way")
     message = decode_message(frame[start + UDP_BYTES : end], lanes)
-    return Datagram(frame[30:34], src_port, dst_port, message)
+    return Datagram(frame[26:30], frame[30:34], src_port, dst_port, message)
 
 
 def decode_frame(frame: bytes, lanes: int = LANES) -> Message:

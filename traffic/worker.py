@@ -90,6 +90,7 @@ class Worker:
         # How results come in: rewritten by the last switch, or still to the group.
         self._own = (ip_bytes(config.ip), config.udp_port)
         self._group = (ip_bytes(config.group_ip), AGG_UDP_PORT)
+        self._destination = (ip_bytes(config.destination_ip), AGG_UDP_PORT)
         self._window = Window(config.window, self._payload.chunks, self._payload.reach)
         self._in_flight = InFlight(config)
         self._failure: ChunkFailure | None = None
@@ -318,6 +319,8 @@ class Worker:
         message = datagram.message
         if (datagram.dst_ip, datagram.dst_port) not in (self._own, self._group):
             return "not-addressed"
+        if (datagram.src_ip, datagram.src_port) != self._destination:
+            return "other-sender"
         if message.job != self.config.job:
             return "other-job"
         term = self._epochs.term(message.chunk)

@@ -171,8 +171,10 @@ parser BluetreeParser(packet_in packet,
 
     state parse_udp {
         packet.extract(hdr.udp);
-        transition select(hdr.udp.dst_port) {
-            AGG_UDP_PORT: parse_agg;
+        /* From that port as well: an answer to a single worker goes to the port of its socket. */
+        transition select(hdr.udp.src_port, hdr.udp.dst_port) {
+            (_, AGG_UDP_PORT): parse_agg;
+            (AGG_UDP_PORT, _): parse_agg;
             default: accept;
         }
     }

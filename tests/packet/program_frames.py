@@ -78,6 +78,7 @@ def answer(
     *,
     job: int = 1,
     dst: str = "",
+    udp_port: int = AGG_UDP_PORT,
     flags: int = 0,
     exponent: int = 0,
 ) -> bytes:
@@ -97,7 +98,7 @@ def answer(
             src=mac_text(DESTINATION_MAC), dst=mac_text(SWITCH_MAC) if dst else group_mac(address)
         )
         / IP(src=DESTINATION_IP, dst=address, ttl=255, flags="DF")
-        / UDP(sport=AGG_UDP_PORT, dport=AGG_UDP_PORT)
+        / UDP(sport=AGG_UDP_PORT, dport=udp_port)
         / (header if values is None else header / Lanes(values=list(values)))
     )
 

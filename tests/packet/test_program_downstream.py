@@ -131,13 +131,27 @@ def test_a_group_that_is_not_there_drops_but_counts(target: Target) -> None:
 
 
 def test_an_answer_to_one_address_is_routed(switch: BluetreeSwitch) -> None:
-    """Also from a child, to a host whose port has an entry: nothing of it is rewritten."""
+    """To a host whose port has an entry: nothing of it is rewritten."""
     switch.target.insert(route(FIRST.address, 32, FIRST.port, FIRST.mac))
     for values in (lanes(1), None):
-        frame = answer(7, values, dst=FIRST.ip)
-        for port in (PARENT_PORT, WORKERS[1].port):
-            switch.check(port, frame, Outcome.ROUTED, routed(frame, FIRST.port, FIRST.mac))
-        switch.check(PARENT_PORT, answer(7, values, dst="192.0.2.1"), Outcome.NO_ROUTE)
+        for udp_port in (AGG_UDP_PORT, WORKER_UDP_PORT):
+            frame = answer(7, values, dst=FIRST.ip, udp_port=udp_port)
+            switch.check(PARENT_PORT, frame, Outcome.ROUTED, routed(frame, FIRST.port, FIRST.mac))
+            lost = answer(7, values, dst="192.0.2.1", udp_port=udp_port)
+            switch.check(PARENT_PORT, lost, Outcome.NO_ROUTE)
+
+
+def test_nobody_but_the_parent_may_answer_a_single_worker(switch: BluetreeSwitch) -> None:
+    """Else any host could hand a worker a wrong sum, at the port of its socket."""
+    switch.target.insert(route(FIRST.address, 32, FIRST.port, FIRST.mac))
+    for port in (*(source.port for source in JOB.sources), IDLE_PORT):
+        for values in (lanes(1), None):
+            for udp_port in (AGG_UDP_PORT, WORKER_UDP_PORT, 1, 2**16 - 1):
+                frame = answer(7, values, dst=FIRST.ip, udp_port=udp_port)
+                switch.check(port, frame, Outcome.UNREGISTERED)
+    for job in (0, 2, 2**16 - 1):
+        frame = answer(7, lanes(1), dst=FIRST.ip, udp_port=WORKER_UDP_PORT, job=job)
+        switch.check(PARENT_PORT, frame, Outcome.UNREGISTERED)
 
 
 def test_the_edges_of_the_multicast_addresses(switch: BluetreeSwitch) -> None:

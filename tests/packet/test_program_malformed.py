@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 
-from p4src.constants import AGG_VERSION, LANES, Kind, Outcome
+from p4src.constants import AGG_UDP_PORT, AGG_VERSION, LANES, Kind, Outcome
 from tests.packet.program import (
     PARENT_PORT,
     SHORTEST_FRAME,
@@ -234,6 +235,17 @@ def test_another_lane_count(switch: BluetreeSwitch) -> None:
 def test_an_acknowledgement_says_the_lane_count_too(switch: BluetreeSwitch) -> None:
     wrong = [with_aggregation(answer(0, None), lane_count=count) for count in (0, 1, 31, 33, 64)]
     refused(switch, Outcome.MALFORMED, lambda _: wrong, PARENT_PORT)
+
+
+def test_other_traffic_may_not_use_the_port(switch: BluetreeSwitch) -> None:
+    """From it as well: what comes from there could be taken for an answer."""
+    ether = Ether(src="02:00:00:00:00:02", dst="02:01:00:00:00:01")
+    frames = [
+        bytes(ether / IP(src="10.0.0.2", dst="10.0.0.6") / UDP(sport=src, dport=dst) / Raw(payload))
+        for src, dst in ((AGG_UDP_PORT, 9591), (40_000, AGG_UDP_PORT))
+        for payload in (b"", bytes(20), bytes(148))
+    ]
+    refused(switch, Outcome.MALFORMED, lambda _: frames)
 
 
 @pytest.mark.parametrize("port", [FIRST.port, SECOND.port, PARENT_PORT])

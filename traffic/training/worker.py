@@ -103,6 +103,7 @@ class TrainingWorker:
             )
         )
         self._own = (ip_bytes(config.ip), config.udp_port)
+        self._sums_from = (ip_bytes(config.destination_ip), told.dst_port)
         self._rows = packed_rows()
         self._sums = packed_sums(config.workers)
         self._first_chunks = schedule.first_chunks()
@@ -196,6 +197,7 @@ class TrainingWorker:
             or message.job != self.config.job
             or message.chunk not in self._pending
             or (datagram.dst_ip, datagram.dst_port) != self._own
+            or (datagram.src_ip, datagram.src_port) != self._sums_from
         ):
             return []
         entry = self._pending.pop(message.chunk)

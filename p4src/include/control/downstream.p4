@@ -1,5 +1,6 @@
-/* Downstream: copies a result or an acknowledgement to every child that has workers of the job. Only
- * the port towards the destination may send one, so no worker can answer in its place.
+/* Downstream: copies a result or an acknowledgement to every child that has workers of the job; one to
+ * a single address is left to Routing. Only the port towards the destination may send either, so no
+ * worker can answer in its place.
  */
 #ifndef BLUETREE_DOWNSTREAM_P4
 #define BLUETREE_DOWNSTREAM_P4
@@ -9,8 +10,16 @@ control Downstream(inout headers_t hdr,
                    inout standard_metadata_t standard_metadata) {
     action fan_out(group_t group) {
         standard_metadata.mcast_grp = group;
-        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
         meta.outcome = outcome_t.FANNED_OUT;
+    }
+
+    action pass_to_one() {
+        standard_metadata.mcast_grp = 0;
+        meta.outcome = outcome_t.ROUTED;
+    }
+
+    action pass_to_all() {
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
     action refuse() {
@@ -28,7 +37,13 @@ control Downstream(inout headers_t hdr,
     }
 
     apply {
-        downstream.apply();
+        if (downstream.apply().hit) {
+            if (hdr.ipv4.dst_addr[31:28] == IPV4_MULTICAST) {
+                pass_to_all();
+            } else {
+                pass_to_one();
+            }
+        }
     }
 }
 

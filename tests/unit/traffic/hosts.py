@@ -119,6 +119,8 @@ def answer(config: WorkerConfig, chunk: int, **changes: Any) -> bytes:
     }
     dst_ip = changes.pop("dst_ip", config.ip)
     dst_port = changes.pop("dst_port", config.udp_port)
+    src_ip = changes.pop("src_ip", DESTINATION_IP)
+    src_port = changes.pop("src_port", 9590)
     fields.update(changes)
-    flow = Flow(SWITCH_MAC, config.mac, DESTINATION_IP, dst_ip, 9590, dst_port)
+    flow = Flow(SWITCH_MAC, config.mac, src_ip, dst_ip, src_port, dst_port)
     return encode_frame(flow, Message(**fields))

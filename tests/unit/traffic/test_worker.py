@@ -132,6 +132,8 @@ def test_reduce_waits_for_acknowledgements_and_has_no_results() -> None:
         ("wrong-weight", {"weight": 1}),
         ("not-addressed", {"dst_ip": "10.1.0.1"}),
         ("not-addressed", {"dst_port": 9590}),
+        ("other-sender", {"src_ip": "10.1.0.1"}),
+        ("other-sender", {"src_port": 9591}),
     ],
 )
 def test_what_is_no_answer_is_ignored_for_its_reason(reason: str, changes: dict[str, Any]) -> None:
