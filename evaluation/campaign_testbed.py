@@ -84,7 +84,12 @@ class Testbed:
         while True:
             try:
                 with ControllerClient(self.folder) as client:
-                    client.reallocate(api.ReallocateRequest(choice=self._choice()))
+                    # Where it has gone round a switch, back to its own tree.
+                    root = next((one.root for one in client.status().jobs if _goes_round(one)), "")
+                    client.reallocate(api.ReallocateRequest(choice=self._choice(), root=root))
+                    for one in client.status().jobs:
+                        if one.HasField("goes_on_as"):
+                            client.stop(one.job)
                     (job,) = client.status().jobs
             except BluetreeError as error:
                 if time.monotonic() - began > RECOVER_S:
@@ -99,6 +104,11 @@ class Testbed:
 
     def _choice(self) -> api.Choice:
         return api.Choice(blue=self.blue(), given=True)
+
+
+def _goes_round(job: api.JobStatus) -> bool:
+    """Whether it is not in the tree that it began in."""
+    return job.phase == "running" and bool(job.avoids)
 
 
 def kill_command(testbed: Testbed, chance: random.Random) -> float:
