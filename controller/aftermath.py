@@ -24,6 +24,17 @@ def failure_point(planned: Plan, network: Network, options: RunOptions) -> Failu
     if failure is None:
         return None
     topology = planned.topology
+    total = options.jobs * options.chunks
+    if failure.is_worker:
+        if failure.part not in {host.name for host in network.workers}:
+            raise BadInputError(
+                f"--fail-worker {failure.part}: {topology.name} has no such worker; there are "
+                f"{network.workers[0].name} to {network.workers[-1].name}"
+            )
+        if failure.goes_on and len(network.workers) == 1:
+            raise BadInputError("--on-worker-loss continue: nobody is left to go on")
+        completed = int(failure.fraction * total)
+        return FailurePoint(failure.part, completed, goes_on=failure.goes_on)
     if failure.part not in topology.switches and find_link(topology, failure.part) is None:
         raise BadInputError(
             f"--fail {failure.part}: {topology.name} has no such switch, and no link of that name "
@@ -32,7 +43,6 @@ def failure_point(planned: Plan, network: Network, options: RunOptions) -> Failu
     rescue = None
     if _is_on_tree(topology, failure.part):
         rescue = Rescue(network, failure.part, _placing(planned), options.jobs)
-    total = options.jobs * options.chunks
     return FailurePoint(failure.part, int(failure.fraction * total), rescue)
 
 
@@ -51,14 +61,18 @@ def aftermath(
             job=i,
             completed=outcome.completed,
             complete=outcome.complete,
-            right=outcome.is_right_so_far(exact_sums(sent)),
+            right=outcome.is_right_so_far(exact_sums(sent, outcome.destination.without)),
+            without=len(outcome.destination.without),
         )
         for i, (outcome, sent) in enumerate(zip(outcomes, values, strict=True), start=1)
     )
     went_on = None if rescue is None else rescue.continuation
     cut_off: tuple[str, ...] = ()
+    without = tuple(sorted({chunk for one in outcomes for chunk in one.destination.without}))
     if all(job.complete for job in jobs):
         fate = Fate.HARMLESS if went_on is None else Fate.WENT_ROUND
+        if without:
+            fate, cut_off = Fate.WENT_ON, (failure.part,)
     elif rescue is not None and rescue.cut_off:
         fate, cut_off = Fate.CUT_OFF, tuple(host.name for host in rescue.cut_off)
     else:
@@ -76,13 +90,13 @@ def aftermath(
             parts[0] += f" and cuts off {', '.join(cut_off)}"
         parts += [one.text for one in told[-1:]]
         parts += [_why(network, failure.part)] if cut_off else []
-        text = f"{'; '.join(parts)} ({done})"
+        text = f"{'; '.join(filter(None, parts))} ({done})"
     return Aftermath(
         part=failure.part,
         fate=fate,
         workers=cut_off,
         root=None if detour is None else detour.root,
-        resumed_at=None if went_on is None else went_on.first,
+        resumed_at=next(iter(without), None) if went_on is None else went_on.first,
         switches=()
         if went_on is None
         else tuple(sorted(set(went_on.plan.topology.overlay.names) - before)),
@@ -116,6 +130,8 @@ def _placing(planned: Plan) -> Place:
 
 
 def _what(network: Network, part: str) -> str:
+    if part in {host.name for host in network.workers}:
+        return f"worker {part}"
     return f"switch {part}" if part in network.topology.switches else f"link {part}"
 
 

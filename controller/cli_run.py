@@ -11,7 +11,7 @@ import click
 from controller import targets
 from controller.cli_options import Request, print_json, printing, stderr, stdout, topology_options
 from controller.errors import BadInputError, CheckFailedError, RunFailedError
-from controller.running import DEFAULT_ROUNDS, Failure, RunOptions
+from controller.running import DEFAULT_ROUNDS, Failure, RunOptions, RunResult
 from topologies.shaping import ShapingError, parse_rate
 
 __all__ = ["SHARE", "Share", "parsed_link_rate", "run_command"]
@@ -109,6 +109,18 @@ SHARE = Share(0, 1)
     "chunks is complete. The run goes on over another tree where there is one.",
 )
 @click.option(
+    "--fail-worker",
+    metavar="W@FRACTION",
+    help="Kill a worker once this share of all chunks is complete.",
+)
+@click.option(
+    "--on-worker-loss",
+    type=click.Choice(["fail", "continue"]),
+    default="fail",
+    show_default=True,
+    help="What becomes of the run then: it fails, or goes on without the worker.",
+)
+@click.option(
     "--root",
     "roots",
     multiple=True,
@@ -136,6 +148,8 @@ def run_command(
     duplicate: float,
     reorder: float,
     fail: str | None,
+    fail_worker: str | None,
+    on_worker_loss: str,
     roots: tuple[str, ...],
     pcap: Path | None,
 ) -> None:
@@ -154,13 +168,13 @@ def run_command(
         reorder=reorder,
         link_rate=parsed_link_rate(link_rate),
         seed=request.seed,
-        failure=_failure(fail),
+        failure=_failure(fail, fail_worker, on_worker_loss == "continue"),
         pcap=pcap,
         roots=roots,
     )
     where = targets.choose(target, planned.topology, options)
-    # These load all that a run needs; a refusal above has not waited for them.
-    from controller import render, report, run
+    # This loads all that a run needs; a refusal above has not waited for it.
+    from controller import run
 
     progress = stderr()
     if workload == "digits":
@@ -171,6 +185,13 @@ def run_command(
         if rounds is not None:
             raise BadInputError("--rounds: only --workload digits trains in rounds; use --chunks")
         result = run.run_synthetic(planned, options, progress, where)
+    _show(request, result)
+
+
+def _show(request: Request, result: RunResult) -> None:
+    """Print what a run found out; raises what it failed with."""
+    from controller import render, report, run
+
     failed = "" if result.aftermath is None else result.aftermath.text
     if request.picture is not None and not failed:
         from controller.drawing import draw_run
@@ -195,15 +216,27 @@ def parsed_link_rate(text: str | None) -> int | None:
         raise BadInputError(f"--link-rate: {error}") from None
 
 
-def _failure(text: str | None) -> Failure | None:
+def _failure(fail: str | None, fail_worker: str | None, goes_on: bool) -> Failure | None:
+    if fail is not None and fail_worker is not None:
+        raise BadInputError("--fail, --fail-worker: one thing fails at a time; leave one out")
+    text = fail_worker or fail
     if text is None:
+        if goes_on:
+            raise BadInputError("--on-worker-loss: say which one dies with --fail-worker")
         return None
     part, separator, share = text.rpartition("@")
     try:
         fraction = float(share)
     except ValueError:
         fraction = -1.0
-    if not separator or not part or not 0 <= fraction <= 1:
+    is_right = bool(separator and part) and 0 <= fraction <= 1
+    if fail_worker is not None:
+        if not is_right:
+            raise BadInputError(f"--fail-worker {text}: write WORKER@FRACTION, such as w3@0.5")
+        return Failure(part, fraction, is_worker=True, goes_on=goes_on)
+    if goes_on:
+        raise BadInputError("--on-worker-loss: say which one dies with --fail-worker")
+    if not is_right:
         raise BadInputError(
             f"--fail {text}: write SWITCH@FRACTION, such as agg0-0@0.5, or the same of a link, "
             "such as agg0-0-core0@0.5"

@@ -7,7 +7,7 @@ with FabricTestbed(network, conditions) as testbed:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +22,7 @@ from controller.rescue import Rescue, go_on, joined, outcome_of, take_off
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
+from controller.worker_loss import go_on_without
 from p4src import artefacts
 from topologies.fabric import StopReason
 from topologies.fabric.build import LINK_DELAY_NS, SLOWEST_LINK_BPS, Conditions, link_rates
@@ -107,6 +108,9 @@ class FabricTestbed:
         else:
             self.fabric.run(until=lambda: look.completed() >= failure.completed, progress=look)
             self._fail(failure.part, look)
+            if failure.goes_on:
+                plans = go_on_without(self._tell, self.switches, self.network, plans, failure.part)
+                look.leave(failure.part, plans)
             self._run_until_stuck(look)
         rescued: tuple[JobOutcome, ...] | None = None
         if failure is not None and failure.rescue is not None and not look.is_over:
@@ -118,7 +122,7 @@ class FabricTestbed:
         if rescued is not None:
             return rescued
         look(now=True)
-        return self._outcomes(plans)
+        return self._outcomes(plans, gone=look.gone)
 
     def _fail(self, part: str, look: _Look) -> None:
         link = find_link(self.network.topology, part)
@@ -160,9 +164,13 @@ class FabricTestbed:
         return joined(before, continuation, self._outcomes(others, network))
 
     def _outcomes(
-        self, plans: Sequence[JobPlan], network: Network | None = None
+        self,
+        plans: Sequence[JobPlan],
+        network: Network | None = None,
+        gone: Collection[str] = (),
     ) -> tuple[JobOutcome, ...]:
-        hosts = [host.name for host in (network or self.network).workers]
+        workers = (network or self.network).workers
+        hosts = [host.name for host in workers if host.name not in gone]
         hosts.append((network or self.network).destination.name)
         return tuple(
             outcome_of(self._tell([(name, Report(plan.job)) for name in hosts])) for plan in plans
@@ -242,6 +250,7 @@ class _Look:
         timing: Timing,
     ) -> None:
         self.lost: set[str] = set()
+        self.gone: set[str] = set()
         self.is_stuck = False
         # Virtual nanoseconds without a chunk after which a job is stuck.
         self.patience = max(STUCK_NS, 2 * timing.timeout)
@@ -250,6 +259,14 @@ class _Look:
         self._jobs = [(plan, *testbed.machines(network, plan)) for plan in plans]
         self._told = Telling(on_stuck)
         self._progress = progress
+
+    def leave(self, worker: str, plans: Sequence[JobPlan]) -> None:
+        """Jobs have gone on under these plans, without a worker."""
+        self.gone.add(worker)
+        self._jobs = [
+            (plan, above, tuple(one for one in workers if one.config.name not in self.gone))
+            for plan, (_, above, workers) in zip(plans, self._jobs, strict=True)
+        ]
 
     def completed(self) -> int:
         """Chunks complete at the destinations of all jobs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -19,6 +19,7 @@ from controller.rescue import Rescue, go_on, joined, outcome_of, take_off
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
+from controller.worker_loss import go_on_without
 from p4src import artefacts
 from topologies.fabric.build import Conditions, link_rates
 from topologies.mininet_plan import LinkPlan
@@ -143,7 +144,7 @@ class MininetTestbed:
         rescue = None if failure is None else failure.rescue
         try:
             self._wait(self.network, plans, total, self._watch(failure, progress, look))
-            outcomes = self._outcomes(self.network, plans)
+            outcomes = self._outcomes(self.network, plans, look.gone)
         except _NoWayError:
             outcomes = ()
         if rescue is not None and not (outcomes and all(one.complete for one in outcomes)):
@@ -197,9 +198,17 @@ class MininetTestbed:
 
         if failure is None:
             return Watch(tick)
-        part = failure.part
+        part, goes_on = failure.part, failure.goes_on
+        workers = {host.name for host in self.network.workers}
 
         def fail() -> None:
+            if part in workers:
+                self._running.kill(part)
+                if goes_on:
+                    self._running.hosts.dismiss([part])
+                    plans = go_on_without(self.tell, self.switches, self.network, look.plans, part)
+                    look.leave(part, plans)
+                return
             link = find_link(self.network.topology, part)
             if part in self.network.topology.switches or link is None:
                 self.switches.bury(part)
@@ -210,8 +219,10 @@ class MininetTestbed:
 
         return Watch(tick, Milestone(failure.completed, fail))
 
-    def _outcomes(self, network: Network, plans: Sequence[JobPlan]) -> tuple[JobOutcome, ...]:
-        hosts = (network.destination, *network.workers)
+    def _outcomes(
+        self, network: Network, plans: Sequence[JobPlan], gone: Collection[str] = ()
+    ) -> tuple[JobOutcome, ...]:
+        hosts = [one for one in (network.destination, *network.workers) if one.name not in gone]
         return tuple(
             outcome_of(self.tell([(host.name, Report(plan.job)) for host in hosts]))
             for plan in plans
@@ -263,7 +274,8 @@ class _Look:
         self.lost: set[str] = set()
         self._is_stuck = False
         self._testbed = testbed
-        self._plans = plans
+        self.plans = plans
+        self.gone: set[str] = set()
         self._patience = STUCK_NS + slack
         self._told = Telling(on_stuck)
 
@@ -272,17 +284,23 @@ class _Look:
         """Whether nothing gets on, and something has failed."""
         return self._is_stuck and bool(self.lost)
 
+    def leave(self, worker: str, plans: Sequence[JobPlan]) -> None:
+        """Jobs have gone on under these plans, without a worker."""
+        self.gone.add(worker)
+        self.plans = plans
+
     def __call__(self, completed: int) -> None:
         # All jobs together: to ask each takes the hosts time.
         self._is_stuck = self._told.is_stuck(0, completed, time.monotonic_ns(), self._patience)
         if not self._is_stuck:
             return
         network = self._testbed.network
-        names = [host.name for host in network.hosts]
-        for plan in self._plans:
+        names = [host.name for host in network.hosts if host.name not in self.gone]
+        left = len(network.workers) - len(self.gone)
+        for plan in self.plans:
             said = self._testbed.running.hosts.survey(names, plan.job)
             workers = [one for one in said.values() if isinstance(one, WorkerProgress)]
-            if len(workers) == len(network.workers) and all(one.done for one in workers):
+            if len(workers) == left and all(one.done for one in workers):
                 continue
             above = said.get(network.destination.name)
             destination = above if isinstance(above, DestinationProgress) else None

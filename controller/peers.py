@@ -295,7 +295,7 @@ class Hosts:
         if milestone is not None:
             reached = above.ask(WaitForChunks(tuple(jobs), milestone.completed))
         deadline = time.monotonic() + seconds
-        while numbers := [(peer, number) for peer, number in numbers if not peer.has(number)]:
+        while numbers := self._waited_for(numbers):
             late = max(0.0, deadline - time.monotonic())
             connections = [peer.connection for peer in {above, *(peer for peer, _ in numbers)}]
             wait(connections, timeout=min(late, _PROGRESS_S))
@@ -303,7 +303,7 @@ class Hosts:
                 above.answer(reached)
                 reached = None
                 milestone.act()
-            behind = [peer.name for peer, number in numbers if not peer.has(number)]
+            behind = [peer.name for peer, _ in self._waited_for(numbers)]
             if behind and not late:
                 names = ", ".join(behind[:8])
                 raise RunFailedError(f"after {seconds:g} s not done: {names}")
@@ -311,6 +311,11 @@ class Hosts:
         if milestone is not None and reached is not None:
             # Workers may be done before the news of the last chunk is here.
             milestone.act_if_reached(self._completed(destination, jobs))
+
+    def _waited_for(self, numbers: Sequence[tuple[HostPeer, int]]) -> list[tuple[HostPeer, int]]:
+        """The answers that have not come, of hosts that were not dismissed."""
+        here = set(self._peers.values())
+        return [(peer, number) for peer, number in numbers if peer in here and not peer.has(number)]
 
     def _completed(self, destination: str, jobs: Sequence[int]) -> int:
         """Chunks complete at the destination; of a silent one, when it last answered."""

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from controller.report import exact
+from controller.running import Fate
 
 if TYPE_CHECKING:
     from controller.doctor import Diagnosis
@@ -65,6 +66,12 @@ def show_run(console: Console, result: RunResult) -> None:
     )
     console.print(f"{sums}; {congestion}; {result.retransmissions} retransmissions")
     after = result.aftermath
+    if after is not None and after.fate is Fate.WENT_ON:
+        without = sum(job.without for job in after.jobs)
+        console.print(
+            f"{escape(after.part)} died: {without} of {result.jobs * result.chunks} chunks are "
+            f"summed without it, from chunk {after.resumed_at} on"
+        )
     if after is not None and after.plan is not None:
         console.print(
             f"{escape(after.part)} failed: went on at chunk {after.resumed_at} over another tree, "

@@ -16,13 +16,19 @@ DEFAULT_ROUNDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`--fail PART@FRACTION`: what fails when that share of all chunks is complete.
+    """`--fail PART@FRACTION` or `--fail-worker W@FRACTION`: what fails when that share of all
+    chunks is complete.
 
-    `part`: a switch, which dies, or a link, which goes down, by name.
+    Attributes:
+        part: a switch, which dies, or a link, which goes down, by name; or a worker, which dies.
+        is_worker: whether it is a worker.
+        goes_on: the jobs go on without the worker.
     """
 
     part: str
     fraction: float
+    is_worker: bool = False
+    goes_on: bool = False
 
 
 class Fate(enum.StrEnum):
@@ -32,6 +38,8 @@ class Fate(enum.StrEnum):
     """The jobs were complete without the part."""
     WENT_ROUND = "went round"
     """They went on over another tree, and are complete."""
+    WENT_ON = "went on"
+    """They went on without the worker, and are complete."""
     CUT_OFF = "cut off"
     """No way leads to some worker any more."""
     INCOMPLETE = "incomplete"
@@ -41,12 +49,16 @@ class Fate(enum.StrEnum):
 @dataclass(frozen=True, slots=True)
 class JobState:
     """How far a job came: `completed` chunks at its destination, and whether all sums anywhere are
-    right, those of chunks that are not complete left out."""
+    right, those of chunks that are not complete left out.
+
+    `without`: chunks whose sum is without the worker that has died.
+    """
 
     job: int
     completed: int
     complete: bool
     right: bool
+    without: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +66,10 @@ class Aftermath:
     """What came of `--fail`.
 
     Attributes:
-        workers: names of those that are cut off.
+        workers: names of those that are cut off, or that the jobs went on without.
         root: where the destination is that is left, None if none is.
-        resumed_at: the first chunk that was summed over the other tree; None if there was none.
+        resumed_at: the first chunk that was summed over the other tree, or without the worker; None
+            if there was none.
         switches: those of the other tree that the first had not.
         plan: the placement on the other tree.
         text: why the run failed, in one line; "" if it did not.

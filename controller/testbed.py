@@ -25,13 +25,15 @@ class FailurePoint:
     """What fails once `completed` chunks, over all jobs, are complete.
 
     Attributes:
-        part: a switch, which dies, or a link, which goes down, by name.
+        part: a switch or a worker, which dies, or a link, which goes down, by name.
         rescue: the way out, where there may be one.
+        goes_on: the jobs go on without the worker.
     """
 
     part: str
     completed: int
     rescue: Rescue | None = None
+    goes_on: bool = False
 
 
 class Testbed(Protocol):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from controller.cli import invoke
 from controller.live.client import NetworkClient
 from controller.placement import Tree, loads
 from controller.service.admission import job_tree
@@ -172,3 +173,36 @@ def test_links_follow_the_prediction_without_the_worker_that_is_gone() -> None:
 
 def _any_blue(rng: random.Random, tree: Tree) -> frozenset[int]:
     return frozenset(v for v in range(tree.n) if rng.random() < 0.4)
+
+
+@pytest.mark.parametrize("fraction", ["0", "0.5", "0.97"])
+def test_a_run_goes_on_without_a_worker(
+    tree: str, fraction: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", tree, "--blue", "r,b", "--target", "fabric", "--op", "allreduce"]
+    words += ["--chunks", "64", "--jobs", "2", "--fail-worker", f"w4@{fraction}"]
+    assert invoke([*words, "--on-worker-loss", "continue", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    failure = document["failure"]
+    assert (document["correct"], failure["fate"], failure["cut_off"]) == (True, "went on", ["w4"])
+    # Half of both jobs' chunks are complete when it dies, so as many are without it.
+    without = sum(job["without"] for job in failure["jobs"])
+    assert abs(without - 128 * (1 - float(fraction))) <= 1
+    assert invoke(words) == 4
+    assert "worker w4 failed; " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--fail-worker", "w9@0.5"], "has no such worker; there are w0 to w5"),
+        (["--fail-worker", "w1"], "write WORKER@FRACTION"),
+        (["--fail-worker", "w1@0.5", "--fail", "a@0.5"], "one thing fails at a time"),
+        (["--on-worker-loss", "continue"], "say which one dies with --fail-worker"),
+    ],
+)
+def test_what_cannot_die_is_refused(
+    tree: str, words: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["run", tree, "-k", "1", "--target", "fabric", *words]) == 2
+    assert text in capsys.readouterr().err

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from controller.live.client import NetworkClient
+from tests.emulation.runs import run
 from tests.testbeds import Bluetree
 
 DEADLINE_S = 60
@@ -55,3 +56,11 @@ def test_a_job_goes_on_without_hosts_or_fails_and_names_them(
     kill(bluetree, "w1")
     failed = until(bluetree, lambda job: job["phase"] == "failed")
     assert "host w1 was killed" in failed["detail"]
+
+
+def test_a_run_goes_on_without_a_worker(target: str, tree: str) -> None:
+    words = [tree, "--blue", "r,b", "--op", "allreduce", "--chunks", "200", "--target", target]
+    document = run(*words, "--fail-worker", "w3@0.5", "--on-worker-loss", "continue")
+    failure = document["failure"]
+    assert (document["correct"], failure["fate"], failure["cut_off"]) == (True, "went on", ["w3"])
+    assert 0 < failure["jobs"][0]["without"] <= 100

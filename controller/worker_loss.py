@@ -1,0 +1,44 @@
+"""A run goes on without a worker that has died, over the same tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from controller.compile import JobPlan, destination_bits
+from controller.endpoints import absent_ranks, job_sources
+from controller.errors import RunFailedError
+from controller.rescue import Tell
+from controller.switches import SwitchControl
+from topologies.network import Network
+from traffic.commands import Exclude, Follow
+from traffic.epochs import Term
+
+
+def go_on_without(
+    tell: Tell, switches: SwitchControl, network: Network, plans: Sequence[JobPlan], worker: str
+) -> tuple[JobPlan, ...]:
+    """Put jobs under a newer epoch that leaves a worker out; their plans from now on.
+
+    The entries of the epochs before stay until the next jobs are installed: chunks that are
+    complete are answered under them.
+    """
+    rank = next(host.rank for host in network.workers if host.name == worker)
+    others = tuple(
+        replace(plan, epoch=plan.epoch + 1, absent=plan.absent | {rank}) for plan in plans
+    )
+    switches.install_beside(plans, network, others)
+    for plan in others:
+        exclude = Exclude(
+            plan.job,
+            plan.epoch,
+            absent_ranks(network, plan),
+            job_sources(network, plan),
+            destination_bits(network, plan.blue, plan.present(network)),
+        )
+        (term,) = tell([(network.destination.name, exclude)])
+        if not isinstance(term, Term):
+            raise RunFailedError(f"job {plan.job}: the destination answers {term!r}")
+        left = [host.name for host in network.workers if host.rank not in plan.absent]
+        tell([(name, Follow(plan.job, term)) for name in left])
+    return others
