@@ -77,16 +77,10 @@ class Worker:
         self._lanes = self._payload.lanes
         self._clock = clock
         self._epochs = Epochs(f"worker {config.name}", config.epoch, config.absent)
-        self._encoder = FrameEncoder(
-            Flow(
-                config.mac,
-                config.gateway_mac,
-                config.ip,
-                config.destination_ip,
-                config.udp_port,
-            ),
-            self._lanes,
+        flow = Flow(
+            config.mac, config.gateway_mac, config.ip, config.destination_ip, config.udp_port
         )
+        self._encoder = FrameEncoder(flow, self._lanes)
         # How results come in: rewritten by the last switch, or still to the group.
         self._own = (ip_bytes(config.ip), config.udp_port)
         self._group = (ip_bytes(config.group_ip), AGG_UDP_PORT)
@@ -113,11 +107,6 @@ class Worker:
     def moved_at(self) -> int:
         """The chunk number (on the wire) from which it holds."""
         return self._epochs.moved_at
-
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        """Its allocations so far, and whom each leaves out."""
-        return self._epochs.terms
 
     @property
     def drained(self) -> bool:
