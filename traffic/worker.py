@@ -77,9 +77,8 @@ class Worker:
         self._lanes = self._payload.lanes
         self._clock = clock
         self._epochs = Epochs(f"worker {config.name}", config.epoch, config.absent)
-        flow = Flow(
-            config.mac, config.gateway_mac, config.ip, config.destination_ip, config.udp_port
-        )
+        to = config.destination_ip
+        flow = Flow(config.mac, config.gateway_mac, config.ip, to, config.udp_port)
         self._encoder = FrameEncoder(flow, self._lanes)
         # How results come in: rewritten by the last switch, or still to the group.
         self._own = (ip_bytes(config.ip), config.udp_port)
