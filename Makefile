@@ -119,6 +119,10 @@ campaign-sanitized: $(STAMP) ## the same under address and undefined-behaviour s
 	    ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc SOFTSWITCH_CFLAGS="$(SANITIZE)" \
 	    $(BIN)/python -m tests.differential.backends --count 2000 $(ARGS)
 
+.PHONY: campaign-model
+campaign-model: $(STAMP) ## every state of a model of the protocol under faults; ARGS=--full for all at once
+	@$(BIN)/python -m tests.model.campaign $(ARGS)
+
 campaign-reallocate: $(STAMP) ## 200 random reallocations under traffic on every target: sums, links, times
 	@$(BIN)/python -m evaluation.campaign_reallocate $(ARGS)
 
