@@ -249,20 +249,16 @@ class Worker:
         config, window = self.config, self._window
         if config.rank in term.absent:
             raise ConfigError(f"worker {config.name}: is left out of epoch {term.epoch} itself")
-        moved = [
-            chunk
-            for chunk in range(max(0, term.from_chunk - config.first_chunk), window.next)
-            if term.covers(config.first_chunk + chunk)
-        ]
+        later = range(max(0, term.from_chunk - config.first_chunk), window.next)
+        moved = [chunk for chunk in later if term.covers(config.first_chunk + chunk)]
         answered = next((chunk for chunk in moved if window.is_answered(chunk)), None)
         if answered is not None and term.epoch > self.epoch:
             raise ConfigError(
                 f"worker {config.name}: has an answer to chunk {config.first_chunk + answered}, "
                 f"which is not complete before epoch {term.epoch}: the destination has lost it"
             )
-        if not self._epochs.follow(term):
-            return self.release(now)
-        return self._first((c for c in moved if c in self._in_flight), now) + self.release(now)
+        again = [c for c in moved if c in self._in_flight] if self._epochs.follow(term) else []
+        return self._first(again, now) + self.release(now)
 
     def finish(self, end: int, now: int) -> list[bytes]:
         """End the job before chunk number `end` (on the wire), and release.
