@@ -241,3 +241,29 @@ def check_sums(cloud: LeavingCloud, end: int) -> None:
                 if rank not in absent
             )
             assert int.from_bytes(lanes[:4], "big", signed=True) == total
+
+
+def test_a_worker_comes_back_from_a_chunk_on_and_has_no_part_in_those_before() -> None:
+    dest = destination(list(SOLO.values()), 3, chunks=6)
+    left = [worker(rank, 3, chunks=6, window=2) for rank in (0, 1)]
+    frames = [frame for w in left for frame in w.start(0)]
+    term = dest.exclude(EPOCH + 1, GONE, LEFT, 1)
+    for w in left:
+        w.follow(term, 1)
+    first = max(w.hold() for w in left)
+    back = worker(2, 3, chunks=6 - first, window=2, first_chunk=first, epoch=EPOCH + 2)
+    dest.move(EPOCH + 2, first, SOLO, absent=frozenset())
+    frames = [frame for w in left for frame in w.move(EPOCH + 2, first, 2, frozenset())]
+    # Those before are sent again, as if their answers were asked for.
+    frames += [frame for w in left for frame in w.tick(10**9)]
+    weights = {}
+    for now in range(100):
+        answers = [answer for frame in frames for answer in dest.receive(frame, now)]
+        for answered in map(decode_frame, answers):
+            weights[answered.chunk] = answered.weight
+        everyone = left if not left[0].drained else [*left, back]
+        frames = [f for w in everyone for answer in answers for f in w.receive(answer, now)]
+        if left[0].drained and not back.counters.sent:
+            frames += back.start(now)
+    assert all(w.done for w in (*left, back))
+    assert weights == {chunk: 2 if chunk < first else 3 for chunk in range(6)}
