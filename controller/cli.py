@@ -12,6 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import NoReturn
 
 import click
@@ -96,7 +97,9 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            close = get_close_matches(cmd_name, COMMANDS, n=1)
+            remedy = f"did you mean {close[0]!r}?" if close else "`bluetree --help` lists them"
+            raise click.UsageError(f"no such command: {cmd_name!r}; {remedy}", ctx)
         module, _ = COMMANDS[cmd_name]
         command = getattr(importlib.import_module(f"controller.{module}"), f"{cmd_name}_command")
         assert isinstance(command, click.Command)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -39,6 +41,33 @@ SHELL_PYTHON = Path(__file__).resolve().parents[1] / ".venv-shell" / "bin" / "py
 GUEST_IDS = 90
 """Election ids below those of all controllers, for shells that only read."""
 _MIB = 1 << 20
+_LAST_PORT = (1 << 16) - 1
+
+
+def _checked_address(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> str | None:
+    """An address of the form HOST:PORT; BadInputError before anything is brought up."""
+    if text is None:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit() and int(port) <= _LAST_PORT):
+        raise BadInputError(f"{option.opts[0]} {text}: write HOST:PORT, such as 127.0.0.1:8080")
+    return text
+
+
+def _refuse_taken(option: str, text: str) -> None:
+    """BadInputError where nobody can listen there."""
+    host, _, port = text.rpartition(":")
+    try:
+        where = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        with socket.socket(where[0]) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where[4])
+    except OSError as error:
+        raise BadInputError(
+            f"{option} {text}: {error.strerror or error}; name another address or port"
+        ) from None
 
 
 @click.command("up")
@@ -80,6 +109,7 @@ _MIB = 1 << 20
 @click.option(
     "--listen",
     metavar="HOST:PORT",
+    callback=_checked_address,
     help="Serve the controller's API there too; it asks for no password.",
 )
 @click.option(
@@ -92,6 +122,7 @@ _MIB = 1 << 20
 @click.option(
     "--web-listen",
     metavar="HOST:PORT",
+    callback=_checked_address,
     default="127.0.0.1:8080",
     show_default=True,
     help="Where; port 0 takes a free one. Whoever reaches it may reallocate.",
@@ -124,6 +155,10 @@ def up_command(
     started: one that was killed, or with --backup another on standby.
     """
     is_new = not live_state.is_locked(folder.path)
+    if listen is not None and folder.serving() is None:
+        _refuse_taken("--listen", listen)
+    if web and web_listen is not None and folder.page() is None:
+        _refuse_taken("--web-listen", web_listen)
     if is_new:
         options = {"--workers": workers, "--rates": rates, "--seed": str(seed)}
         if host_seconds is not None:
@@ -334,20 +369,31 @@ def _stay(folder: Folder) -> None:
     _take_down(folder)
 
 
+def _end_network(folder: Folder) -> None:
+    """End the network's process, be it up or still on its way, and wait until it is gone."""
+    owner = live_state.owner(folder.path)
+    if folder.network_socket.exists():
+        with _network(folder) as network:
+            network.down()
+    elif owner.isdigit():
+        # The command that started it was killed; nobody can ask it yet.
+        with suppress(ProcessLookupError):
+            os.kill(int(owner), signal.SIGTERM)
+    if owner.isdigit():
+        wait_until_gone(int(owner))
+
+
 def _take_down(folder: Folder) -> list[int]:
     end_page(folder)
     controllers = end_controllers(folder)
     if live_state.is_locked(folder.path):
-        owner = live_state.owner(folder.path)
-        with _network(folder) as network:
-            network.down()
-        if owner.isdigit():
-            wait_until_gone(int(owner))
+        _end_network(folder)
     if folder.database.exists() or folder.network_log.exists():
         # Only what is the testbed's own: the folder may be anybody's.
         for name in ("state.db*", "controller.*", "standby-*.json", "web.*", "network.*"):
             for path in folder.path.glob(name):
                 path.unlink(missing_ok=True)
+        shutil.rmtree(live_state.journals_path(folder.path), ignore_errors=True)
         with suppress(OSError):
             folder.path.rmdir()
     return controllers

@@ -374,16 +374,23 @@ def launch(
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
+    try:
+        _wait_until_up(state, process)
+    except BaseException:  # interrupted, or too late: nobody would take it down
+        process.terminate()
+        process.wait(DOWN_DEADLINE_S)
+        raise
+    return NetworkClient(state)
+
+
+def _wait_until_up(state: Path, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_DEADLINE_S
     while not folder.socket_path(state).exists():
-        code = process.poll()
-        if code is not None:
+        if (code := process.poll()) is not None:
             raise _failure(state, code)
         if time.monotonic() > deadline:
-            process.terminate()
             raise RunFailedError(f"the network is not up after {START_DEADLINE_S:g} s")
         time.sleep(_POLL_S)
-    return NetworkClient(state)
 
 
 def _failure(state: Path, code: int) -> BluetreeError:

@@ -299,6 +299,11 @@ def _shell(folder: Path, words: str, *arguments: str) -> str:
         (["start", "-k", "1"], "bluetree up TOPOLOGY"),
         (["down"], "no testbed is up in"),
         (["up"], "name a topology"),
+        (["up", "fat-tree:k=2", "--listen", "here"], "--listen here: write HOST:PORT"),
+        (["up", "fat-tree:k=2", "--web", "--web-listen", "127.0.0.1:99999"], "write HOST:PORT"),
+        (["up", "fat-tree:k=2", "--web", "--web-listen", "192.0.2.1:8080"], "another address"),
+        (["stauts"], "did you mean 'status'?"),
+        (["xyzzy"], "`bluetree --help` lists them"),
     ],
 )
 def test_without_a_testbed_the_remedy_is_named(
@@ -320,6 +325,21 @@ def test_a_network_that_is_killed_is_named_and_replaced(bluetree: Bluetree, tree
     assert bluetree("status")["jobs"] == []
     bluetree("start", "-k", "1")
     _assert_right(bluetree("stop"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_network_on_its_way_is_taken_down(bluetree: Bluetree, number: signal.Signals) -> None:
+    words = ["up", "binary-tree:levels=9", "--target", "fabric", "--state", str(bluetree.folder)]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "controller.cli", *words], stderr=subprocess.DEVNULL
+    )
+    _until(lambda: live_state.is_locked(bluetree.folder))
+    command.send_signal(number)
+    command.wait(DEADLINE_S)
+    if number == signal.SIGKILL:
+        assert bluetree("down")["network"] is True
+        assert not bluetree.folder.exists()
+    assert not live_state.is_locked(bluetree.folder)
 
 
 @pytest.mark.parametrize("target", ["softswitch", "bmv2"])
