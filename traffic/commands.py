@@ -5,6 +5,7 @@ are those on the wire. Reallocation of job j from epoch e to epoch f, without lo
 
     all switches       entries of f, beside those of e
     all workers        Hold(j)                            -> number of the next chunk
+    the destination    Hold(j)                            -> the same, of what it has heard of
     the destination    Move(j, f, C, sources)             C: the largest of these numbers
     all workers        Move(j, f, C)
     all workers        Progress(j)                        until drained_below >= C

@@ -184,8 +184,6 @@ class Roster:
     def _alive(self, job: int, part: Part) -> list[str]:
         """The hosts of a job that were not killed, have not ended, and know of it."""
         with self._lock:
-            if job not in self._destination:
-                raise BadInputError(f"job {job}: no host takes part in it")
             hosts = self._job(job)
         names = {
             Part.WORKERS: hosts.workers,
@@ -196,6 +194,9 @@ class Roster:
         return [name for name in names if name not in away]
 
     def _job(self, job: int) -> JobHosts:
+        """Who takes part in a job; BadInputError where nobody does (any more). Under the lock."""
+        if job not in self._destination:
+            raise BadInputError(f"job {job}: no host takes part in it")
         workers = self._workers.get(job, {})
         return JobHosts(
             job,

@@ -18,7 +18,7 @@ from tests.testbeds import Bluetree
 from topologies.network import DESTINATION_NAME
 
 DEADLINE_S = 60
-HOST_S = 1
+HOST_S = 0.5
 BOUND_S = 10.0
 """Of a command where it waits HOST_S for a host: the rest is for a machine with other work."""
 
