@@ -123,6 +123,10 @@ campaign-sanitized: $(STAMP) ## the same under address and undefined-behaviour s
 campaign-model: $(STAMP) ## every state of a model of the protocol under faults; ARGS=--full for all at once
 	@$(BIN)/python -m tests.model.campaign $(ARGS)
 
+.PHONY: campaign-machine
+campaign-machine: $(STAMP) ## the program and its hosts against an adversary, 1,000 times
+	@ADVERSARY_EXAMPLES=1000 $(BIN)/pytest -q --timeout=0 tests/e2e/test_protocol_machine.py
+
 campaign-reallocate: $(STAMP) ## 200 random reallocations under traffic on every target: sums, links, times
 	@$(BIN)/python -m evaluation.campaign_reallocate $(ARGS)
 

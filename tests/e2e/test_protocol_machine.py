@@ -1,15 +1,18 @@
 """The real program, workers and destination against an adversary who has the network.
 
-Two blue switches, three workers, five chunks, a window of two. The adversary delivers what is under
+Two switches, three workers, five chunks, a window of two. The adversary delivers what is under
 way in any order, loses it, doubles it, lets time pass, starts a switch anew with empty registers,
-or starts the destination anew. Whatever it does, nobody may ever hold a wrong sum; and once it
-stops, everyone must come to have all of them. The oracle adds plain integers. Machines turn to
-direct messages at once, so that parts and sums of parts meet at the destination.
+or even without its entries until they are written again, or starts the destination anew. It tells
+each host in its own time of changes of the blue switches, step by step, and takes some back.
+Whatever it does, nobody may ever hold a wrong sum; and once it stops, everyone must come to have
+all of them. The oracle adds plain integers. Machines turn to direct messages at once, so that parts
+and sums of parts meet at the destination.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import p4src
-from controller.compile import JobPlan, compile_programs
-from controller.endpoints import Timing, destination_config, worker_config
+from controller.compile import JobPlan, compile_programs, destination_bits, epoch_entries
+from controller.endpoints import Timing, destination_config, job_sources, worker_config
 from controller.placement import Tree
 from p4src.constants import LANES
 from softswitch import Switch
@@ -33,7 +36,8 @@ PROGRAM = Path(p4src.__file__).parent / "build" / "bluetree.json"
 CHUNKS, WINDOW = 5, 2
 NETWORK = wire(topology_of(Tree(parent=[-1, 0], rate=[1, 1], load=[1, 2])))
 PLAN = JobPlan(job=1, epoch=1, blue=frozenset({0, 1}), slot_base=0, window=WINDOW)
-ENTRIES = {program.name: program for program in compile_programs(NETWORK, [PLAN])}
+SWITCHES = NETWORK.topology.switches
+COLOURS = [frozenset[int](), frozenset({0}), frozenset({1}), frozenset({0, 1})]
 TIMING = Timing(timeout=1_000_000, max_timeout=4_000_000, max_tries=100_000)
 MOST_STEPS = 20_000
 HOST_PORT = 0
@@ -53,6 +57,16 @@ def _ends() -> dict[tuple[str, int], tuple[str, int]]:
 ENDS = _ends()
 
 
+@dataclass(slots=True)
+class Change:
+    """A change of the blue switches; `first` is the chunk it begins at, once that is chosen."""
+
+    plan: JobPlan
+    held: list[str] = field(default_factory=list)
+    first: int = -1
+    moved: list[str] = field(default_factory=list)
+
+
 class Adversary(RuleBasedStateMachine):
     """The network and everything on it."""
 
@@ -67,7 +81,11 @@ class Adversary(RuleBasedStateMachine):
             [sum(int(value) for value in column) for column in zip(*rows, strict=True)]
             for rows in (self.values[:, chunk].tolist() for chunk in range(CHUNKS))
         ]
-        self.switches = {name: self._switch(name) for name in ENTRIES}
+        self.plans = [PLAN]
+        self.change: Change | None = None
+        self.changes: list[Change] = []
+        self.bare: set[str] = set()
+        self.switches = {name: self._switch(name) for name in SWITCHES}
         self.destination = self._destination()
         self.workers = {host.name: self._worker(host) for host in NETWORK.workers}
         self._leave(NETWORK.destination.name, self.destination.start(0))
@@ -76,17 +94,41 @@ class Adversary(RuleBasedStateMachine):
 
     def _switch(self, name: str) -> Switch:
         switch = Switch.load(PROGRAM)
-        for entry in ENTRIES[name].entries:
+        program = next(p for p in compile_programs(NETWORK, self.plans) if p.name == name)
+        for entry in program.entries:
             switch.insert(entry.table, dict(entry.match), entry.action, dict(entry.params))
-        for group in ENTRIES[name].groups:
+        for group in program.groups:
             switch.multicast_group(group.id, group.replicas)
         return switch
+
+    def _write(self, plan: JobPlan) -> None:
+        """Give all switches the entries of an epoch."""
+        self.plans.append(plan)
+        for name, entries in epoch_entries(NETWORK, plan).items():
+            for entry in entries if name not in self.bare else ():
+                params = dict(entry.params)
+                self.switches[name].insert(entry.table, dict(entry.match), entry.action, params)
+
+    def _remove(self, plan: JobPlan) -> None:
+        """Take the entries of an epoch from all switches."""
+        self.plans.remove(plan)
+        for name, entries in epoch_entries(NETWORK, plan).items():
+            for entry in entries if name not in self.bare else ():
+                self.switches[name].delete(entry.table, dict(entry.match))
 
     def _destination(self) -> Destination:
         config = destination_config(NETWORK, PLAN, Op.ALLREDUCE, TIMING, CHUNKS, 0)
         assert config.requests is not None
         hasty = replace(config.requests, direct_after=0, direct_time=1)
-        return Destination(replace(config, requests=hasty))
+        destination = Destination(replace(config, requests=hasty))
+        for change in self.changes:
+            self._tell(destination, change)
+        return destination
+
+    def _tell(self, destination: Destination, change: Change) -> None:
+        plan = change.plan
+        bits = destination_bits(NETWORK, plan.blue)
+        destination.move(plan.epoch, change.first, job_sources(NETWORK, plan), bits)
 
     def _worker(self, host: Host) -> Worker:
         config = worker_config(NETWORK, PLAN, host, Op.ALLREDUCE, TIMING, 0)
@@ -151,10 +193,59 @@ class Adversary(RuleBasedStateMachine):
         """The next deadline comes, before anything arrives."""
         self._pass_time()
 
-    @rule(name=st.sampled_from(sorted(ENTRIES)))
+    @rule(name=st.sampled_from(sorted(SWITCHES)))
     def restart_switch(self, name: str) -> None:
         """A switch starts anew: its registers are empty, its entries are there again."""
         self.switches[name] = self._switch(name)
+        self.bare.discard(name)
+
+    @rule(name=st.sampled_from(sorted(SWITCHES)))
+    def lose_entries(self, name: str) -> None:
+        """A switch starts anew, and for now nobody gives it its entries."""
+        self.switches[name] = Switch.load(PROGRAM)
+        self.bare.add(name)
+
+    @precondition(lambda self: self.change is None)
+    @rule(blue=st.sampled_from(COLOURS))
+    def begin_change(self, blue: frozenset[int]) -> None:
+        """The switches get the entries of another allocation."""
+        self.change = Change(replace(PLAN, epoch=self.plans[-1].epoch + 1, blue=blue))
+        self._write(self.change.plan)
+
+    @precondition(lambda self: self.change is not None)
+    @rule(pick=_PICK)
+    def go_on_with_change(self, pick: int) -> None:
+        """The next step: one more worker holds, or moves; the old entries go if they may."""
+        change = self.change
+        assert change is not None
+        done = change.held if change.first < 0 else change.moved
+        left = [name for name in sorted(self.workers) if name not in done]
+        if not left:
+            if all(worker.drained for worker in self.workers.values()):
+                self._remove(self.plans[0])
+                self.change = None
+            return
+        name = left[pick % len(left)]
+        done.append(name)
+        worker = self.workers[name]
+        if change.first >= 0:
+            self._leave(name, worker.move(change.plan.epoch, change.first, self.now))
+            return
+        worker.hold()
+        if len(left) == 1:
+            change.first = max(worker.next_chunk for worker in self.workers.values())
+            self.changes.append(change)
+            self._tell(self.destination, change)
+
+    @precondition(lambda self: self.change is not None and self.change.first < 0)
+    @rule()
+    def take_change_back(self) -> None:
+        """The change is given up: who holds is released, and the new entries go."""
+        assert self.change is not None
+        for name in self.change.held:
+            self._leave(name, self.workers[name].release(self.now))
+        self._remove(self.change.plan)
+        self.change = None
 
     @rule()
     def restart_destination(self) -> None:
@@ -174,13 +265,17 @@ class Adversary(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Left alone, everyone comes to have every sum."""
+        for name in sorted(self.bare):
+            self.restart_switch(name)
         for _ in range(MOST_STEPS):
-            if all(host.done for _, host in self._hosts()):
+            if self.change is not None:
+                self.go_on_with_change(0)
+            elif all(host.done for _, host in self._hosts()):
                 break
             if self.flight:
                 self._arrive(0)
             else:
-                assert self._pass_time()
+                assert self._pass_time() or self.change is not None
         assert all(host.done for _, host in self._hosts())
         for worker in self.workers.values():
             assert worker.results.tolist() == self.sums
@@ -189,7 +284,7 @@ class Adversary(RuleBasedStateMachine):
 
 TestAdversary = Adversary.TestCase
 TestAdversary.settings = settings(
-    max_examples=30,
+    max_examples=int(os.environ.get("ADVERSARY_EXAMPLES", "30")),
     stateful_step_count=60,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
