@@ -36,6 +36,8 @@ FIRST_PORT = 9559
 """P4Runtime's own port; free ones from here up, below those that the kernel gives to clients."""
 LAST_PORT = 32000
 START_DEADLINE_S = 90.0
+START_EACH_S = 0.5
+"""For each switch and host beyond that."""
 STOP_DEADLINE_S = 60.0
 _POLL_S = 0.05
 
@@ -165,6 +167,14 @@ class RunningMininet:
             return error
         return RunFailedError(f"Mininet's process was killed, and all switches and hosts ({error})")
 
+    @property
+    def _start_deadline(self) -> float:
+        """Seconds within which all processes are there, on a machine that is busy."""
+        network = self.network
+        return START_DEADLINE_S + START_EACH_S * (
+            len(network.topology.switches) + len(network.hosts)
+        )
+
     def _start_network(
         self,
         resources: ExitStack,
@@ -207,7 +217,7 @@ class RunningMininet:
             journals=self._journals,
         )
         self._mininet.send("up", self.network, switches, hosts, self._links)
-        answer, what = self._mininet.receive()
+        answer, what = self._mininet.receive(self._start_deadline)
         if answer != "up":
             raise RunFailedError(f"Mininet did not bring the network up: {what}")
         self.times = what
@@ -248,7 +258,7 @@ class RunningMininet:
 
     def _wait_for_switches(self, addresses: Sequence[SwitchAddress], folder: Path) -> None:
         """Wait until every switch takes a connection; name one that does not, with its log."""
-        deadline = time.monotonic() + START_DEADLINE_S
+        deadline = time.monotonic() + self._start_deadline
         for where in addresses:
             while not _listens(where.address):
                 log = folder / "switches" / f"{where.device_id}.log"

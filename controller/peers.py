@@ -39,14 +39,14 @@ class Peer:
         except OSError:
             raise self._gone() from None
 
-    def receive(self) -> Any:
-        """Receive; RunFailedError names the process where it is gone or silent."""
+    def receive(self, seconds: float = ANSWER_DEADLINE_S) -> Any:
+        """Receive; RunFailedError names the process where it is gone, or silent for so long."""
         try:
-            if self.connection.poll(ANSWER_DEADLINE_S):
+            if self.connection.poll(seconds):
                 return self.connection.recv()
         except (EOFError, OSError):
             raise self._gone() from None
-        raise RunFailedError(f"{self.name} has not answered for {ANSWER_DEADLINE_S:g} s")
+        raise RunFailedError(f"{self.name} has not answered for {seconds:g} s")
 
     def expect(self, word: str) -> Any:
         """Receive `word` and return what comes with it."""

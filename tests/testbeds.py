@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from controller.cli import invoke
+
+SHELL_DEADLINE_S = 60
 
 
 class Bluetree:
@@ -38,3 +42,12 @@ class Bluetree:
     def clean_up(self) -> None:
         """Take down whatever is up in the folder."""
         invoke(["down", "--state", str(self.folder)])
+
+
+def shell(folder: Path, words: str, *arguments: str) -> str:
+    """What p4runtime-shell prints when `bluetree shell` is told some words."""
+    command = [sys.executable, "-m", "controller.cli", "shell", *arguments, "--state", str(folder)]
+    done = subprocess.run(
+        command, input=words, capture_output=True, text=True, timeout=SHELL_DEADLINE_S, check=True
+    )
+    return done.stdout

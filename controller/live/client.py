@@ -86,7 +86,7 @@ from traffic.reports import (
 )
 from traffic.stream import Stream
 
-START_DEADLINE_S = 240.0
+START_DEADLINE_S = 600.0
 DOWN_DEADLINE_S = 90.0
 TRIES = 200
 """Sends of a chunk before a worker gives up."""

@@ -18,7 +18,7 @@ from controller.cli_up import SHELL_PYTHON
 from controller.live import state as live_state
 from controller.live.client import NetworkClient
 from controller.service.folder import Folder
-from tests.testbeds import Bluetree
+from tests.testbeds import Bluetree, shell
 
 DEADLINE_S = 60
 TREE = {
@@ -263,7 +263,7 @@ def test_a_shell_reads_and_with_write_is_tidied_up_after(bluetree: Bluetree, tre
     bluetree("up", tree, "--target", "fabric")
     bluetree("start", "-k", "1")
     count = 'print("entries:", len(list(TableEntry("upstream").read())))\n'
-    said = _shell(bluetree.folder, count, "r")
+    said = shell(bluetree.folder, count, "r")
     assert "only have read access" in said
     assert "entries: 4" in said
     insert = (
@@ -272,7 +272,7 @@ def test_a_shell_reads_and_with_write_is_tidied_up_after(bluetree: Bluetree, tre
         'entry.action["port"] = "1"; entry.action["mac"] = "1"\n'
         "entry.insert()\n"
     )
-    said = _shell(bluetree.folder, insert + count, "r", "--write")
+    said = shell(bluetree.folder, insert + count, "r", "--write")
     assert "only have read access" not in said
     assert "entries: 5" in said
     log = bluetree.folder / "controller.log"
@@ -281,15 +281,6 @@ def test_a_shell_reads_and_with_write_is_tidied_up_after(bluetree: Bluetree, tre
     assert counters == {"r", "a", "b"}
     bluetree("reallocate", "--blue", "b")
     _assert_right(bluetree("stop"))
-
-
-def _shell(folder: Path, words: str, *arguments: str) -> str:
-    """What p4runtime-shell prints when it is told some words."""
-    command = [sys.executable, "-m", "controller.cli", "shell", *arguments, "--state", str(folder)]
-    done = subprocess.run(
-        command, input=words, capture_output=True, text=True, timeout=DEADLINE_S, check=True
-    )
-    return done.stdout
 
 
 @pytest.mark.parametrize(

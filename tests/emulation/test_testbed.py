@@ -6,9 +6,12 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
+from controller.cli_up import SHELL_PYTHON
 from controller.live.client import NetworkClient
 from tests.emulation.runs import eventually
-from tests.testbeds import Bluetree
+from tests.testbeds import Bluetree, shell
 
 DEADLINE_S = 100
 
@@ -47,6 +50,30 @@ def test_the_life_of_a_testbed_on_real_links(bluetree: Bluetree, target: str, tr
     bluetree("down")
     assert not bluetree.folder.exists()
     assert not any(map(_runs, processes))
+
+
+@pytest.mark.skipif(
+    not SHELL_PYTHON.exists(),
+    reason="p4runtime-shell is absent (`make shell-env`): `bluetree shell` was not tried",
+)
+def test_a_shell_reads_while_a_job_runs(bluetree: Bluetree, target: str, tree: str) -> None:
+    bluetree("up", tree, "--target", target)
+    bluetree("start", "-k", "1", "--op", "allreduce")
+    before = bluetree("status")
+    said = shell(
+        bluetree.folder, 'print("entries:", len(list(TableEntry("upstream").read())))\n', "r"
+    )
+    assert "only have read access" in said
+    assert "entries: 4" in said
+    after = bluetree("status")
+    assert after["controller"]["election_id"] == before["controller"]["election_id"]
+    assert after["jobs"][0]["completed"] > before["jobs"][0]["completed"]
+    log = (bluetree.folder / "controller.log").read_text()
+    assert "is primary" not in log
+    # The controller may write still.
+    bluetree("reallocate", "--blue", "b")
+    (job,) = bluetree("stop")["jobs"]
+    assert job["correct"] is True
 
 
 def _state(bluetree: Bluetree, name: str) -> str:
