@@ -234,20 +234,14 @@ class NetworkClient:
         """Go on without the workers that a plan leaves out: destination, then those that are left.
 
         The switches hold the entries of the plan, beside those of the one before. Returns which
-        chunks are under it; told so once more it changes nothing. `root` and `avoids` are
-        those of the job.
+        chunks are under it; told so once more it changes nothing. `root` and `avoids` are the job's.
         """
         network = self.rooted(root, avoids)
-        told = self.tell_job(
-            Exclude(
-                plan.job,
-                plan.epoch,
-                absent_ranks(network, plan),
-                job_sources(network, plan),
-                destination_bits(network, plan.blue, plan.present(network)),
-            ),
-            Part.DESTINATION,
-        )
+        sources = job_sources(network, plan)
+        asked = destination_bits(network, plan.blue, plan.present(network))
+        absent = absent_ranks(network, plan)
+        exclude = Exclude(plan.job, plan.epoch, absent, sources, asked)
+        told = self.tell_job(exclude, Part.DESTINATION)
         term = next((answer for answer in told.values() if isinstance(answer, Term)), None)
         if term is None:
             raise RunFailedError(
