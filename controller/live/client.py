@@ -234,7 +234,7 @@ class NetworkClient:
         """Go on without the workers that a plan leaves out: destination, then those that are left.
 
         The switches hold the entries of the plan, beside those of the one before. Returns which
-        chunks are under it; told so once more it changes nothing. `root` and `avoids` are the job's.
+        chunks are under it; told so once more it changes nothing. `root`, `avoids`: the job's.
         """
         network = self.rooted(root, avoids)
         sources = job_sources(network, plan)
