@@ -95,11 +95,20 @@ class Switchboard:
                     _LOG.info("%s", error)
             else:
                 if name in self._silent:
-                    async with self._lock:
-                        await self._restore(name)
-                    del self._silent[name]
+                    await self._hear_again(name)
 
         await self._fleet.each(one, [name for name in names if name not in self._fleet.troubles])
+
+    async def _hear_again(self, name: str) -> None:
+        try:
+            async with self._lock:
+                await self._restore(name)
+        except SwitchError as error:
+            # The next probe finds it silent, or its keeper lost.
+            _LOG.warning("%s", error)
+        else:
+            del self._silent[name]
+            _LOG.warning("%s: answers again", name)
 
     async def adopt(
         self, programs: Sequence[SwitchProgram], lead: Callable[[str], Awaitable[None]]
