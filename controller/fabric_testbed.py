@@ -48,8 +48,17 @@ _TRIES_WITH_FAILURE = 12
 class FabricTestbed:
     """A network of software switches on a virtual clock; a context manager."""
 
-    def __init__(self, network: Network, conditions: Conditions, pcap: Path | None = None) -> None:
-        """Build the network; `pcap` is a file that receives every frame delivered, as pcapng."""
+    def __init__(
+        self,
+        network: Network,
+        conditions: Conditions,
+        pcap: Path | None = None,
+        epoch: int = 0,
+    ) -> None:
+        """Build the network; `pcap` is a file that receives every frame delivered, as pcapng.
+
+        `epoch`: all epochs are above it.
+        """
         self.network = network
         # Of links outside the tree as well, or less.
         slowest = max(Fraction(1), min(network.topology.overlay.tree.rate))
@@ -59,6 +68,7 @@ class FabricTestbed:
         self._resources = ExitStack()
         self._busy = 0
         self._pcap = pcap
+        self._epoch = epoch
 
     def __enter__(self) -> Self:
         """Start the P4Runtime server, become primary everywhere, push the program."""
@@ -68,7 +78,7 @@ class FabricTestbed:
             fleet.push()
             if self._pcap is not None:
                 resources.enter_context(self.fabric.capture(self._pcap))
-            self.switches = SwitchControl(self.network, fleet)
+            self.switches = SwitchControl(self.network, fleet, self._epoch)
             self._resources = resources.pop_all()
         return self
 

@@ -83,7 +83,7 @@ class MininetTestbed:
                 )
             )
             fleet.push()
-            self.switches = SwitchControl(self.network, fleet)
+            self.switches = SwitchControl(self.network, fleet, int(time.time()))
             self._resources = resources.pop_all()
         return self
 

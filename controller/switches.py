@@ -20,10 +20,11 @@ class SwitchControl:
     tensor, so that slots never meet a tag twice.
     """
 
-    def __init__(self, network: Network, fleet: BlockingFleet) -> None:
+    def __init__(self, network: Network, fleet: BlockingFleet, epoch: int = 0) -> None:
+        """All epochs are above `epoch`: packets of earlier runs, under theirs, mean nothing."""
         self._network = network
         self._fleet = fleet
-        self._epoch = 0
+        self._epoch = epoch
         self._next_chunk: dict[int, int] = {}
         # What switches had counted that are gone since.
         self._last_links: dict[str, Mapping[TableEntry, CounterValue]] = {}

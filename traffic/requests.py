@@ -15,7 +15,8 @@ complete, requests are marked direct: what they ask for passes all blue switches
 be in the way. They stay so until a chunk becomes complete with nothing marked direct in it.
 
 A worker that has lost an answer learns of it from later ones, or from the request for the chunk
-that it would have sent next. Neither follows the last window, so its answers are repeated.
+that it would have sent next. Neither follows the last window, so, where anything was asked for, its
+answers are repeated.
 """
 
 from __future__ import annotations
@@ -97,6 +98,7 @@ class Requests:
         self._fresh: dict[int, _Expected] = {}
         self._order = 0
         self._repeated = 0
+        self._has_asked = False
         self._repeat_at: int | None = None
         self._began = False
         self._deadlines: list[tuple[int, int]] = []
@@ -214,8 +216,11 @@ class Requests:
         return range(self._chunks - 1, lowest - 1, -(ANSWER_HISTORY + 1))
 
     def _end(self, now: int) -> None:
-        """Every chunk of the tensor is complete, if none is expected."""
-        if self._began and not self._expected and not self._repeated:
+        """Every chunk of the tensor is complete, if none is expected.
+
+        Where nothing had to be asked for, the last answers will not have been lost either.
+        """
+        if self._began and self._has_asked and not self._expected and not self._repeated:
             self._repeat_at = now + self.config.timeout
 
     def due(self, now: int) -> Iterator[int]:
@@ -270,6 +275,7 @@ class Requests:
                 self._overdue.append(older)
 
     def _ask(self, chunk: int, now: int) -> int:
+        self._has_asked = True
         entry = self._expected[chunk]
         # While requests help some chunk, it is loss that keeps others waiting, not congestion.
         is_helping = self._helped_at > entry.asked_at

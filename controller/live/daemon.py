@@ -130,6 +130,7 @@ class Daemon:
             rates=network.rates,
             patience=network.patience,
             down=self._roster.down,
+            newest_epoch=self._roster.newest_epoch,
             host_seconds=network.host_seconds,
         )
 

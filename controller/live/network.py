@@ -19,6 +19,7 @@ from traffic.commands import (
     Command,
     Detach,
     Exclude,
+    Move,
 )
 
 
@@ -80,6 +81,12 @@ class Roster:
         self._scripts: dict[int, Script] = {}
         # Workers that were started anew, by the jobs that count on them still.
         self._lost: dict[int, set[str]] = {}
+        self._newest_epoch = 0
+
+    @property
+    def newest_epoch(self) -> int:
+        """The largest epoch that a host was ever told: switches may hold what was sent under it."""
+        return self._newest_epoch
 
     @property
     def down(self) -> frozenset[str]:
@@ -207,6 +214,11 @@ class Roster:
 
     def _note(self, name: str, command: Command, answer: Answer) -> None:
         with self._lock:
+            match command:
+                case AttachWorker(config) | AttachDestination(config):
+                    self._newest_epoch = max(self._newest_epoch, config.epoch)
+                case Move(_, epoch) | Exclude(_, epoch):
+                    self._newest_epoch = max(self._newest_epoch, epoch)
             match command:
                 case AttachWorker(config):
                     part = (config.rank, config.window)

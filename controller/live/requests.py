@@ -31,6 +31,7 @@ class NetworkDescription:
             those rates take, in nanoseconds.
         down: switches and hosts that were killed and not restarted.
         host_seconds: how long a host may take to do what it is told.
+        newest_epoch: the largest that a host was ever told; 0 before the first.
     """
 
     target: str
@@ -43,6 +44,7 @@ class NetworkDescription:
     patience: int
     down: frozenset[str]
     host_seconds: float
+    newest_epoch: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,9 @@ class Engine:
 
         Called before the switches are adopted, so that `programs` says what they should hold.
         """
+        # With a new database too, epochs are above those that switches saw, or recordings hold.
+        known = (await asyncio.to_thread(self._hosts.describe)).newest_epoch
+        self._store.reach_number("epoch", max(known, int(time.time())))
         attached = {one.job for one in await asyncio.to_thread(self._hosts.jobs)}
         awaited = {
             job.successor

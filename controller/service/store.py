@@ -93,6 +93,14 @@ class Store:
         ).fetchone()
         return int(row[0])
 
+    def reach_number(self, name: str, least: int) -> None:
+        """Let the next number be above one that was used elsewhere."""
+        self._database.execute(
+            "INSERT INTO numbers VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = MAX(value, excluded.value)",
+            (name, least),
+        )
+
     def last_number(self, name: str) -> int:
         """The number given last; 0 before the first."""
         row = self._database.execute("SELECT value FROM numbers WHERE name = ?", (name,)).fetchone()

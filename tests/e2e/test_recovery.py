@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -284,6 +285,37 @@ def test_a_stop_that_did_not_end_is_finished(network: NetworkClient) -> None:
             # One that is over is forgotten when it is stopped.
             await second.engine.stop(1)
             assert second.engine.jobs() == ()
+
+    run_limited(scenario)
+
+
+def test_a_new_database_begins_above_the_epochs_of_the_network(network: NetworkClient) -> None:
+    """Switches hold sums and answers of the job before, in the same slots under the same number."""
+
+    async def run(controller: Controller, seed: int) -> tuple[Job, bool]:
+        started = await controller.engine.start(replace(ORDER, chunks=40, seed=seed))
+        watch = asyncio.create_task(controller.engine.watch())
+        await until(lambda: controller.engine.jobs()[0].phase is Phase.FINISHED)
+        watch.cancel()
+        (ended,) = await controller.engine.stop(None)
+        result = json.loads(ended.result)
+        assert result["completed"] == 40
+        assert all(messages == expected for messages, expected in result["links"].values())
+        return started.job, result["correct"]
+
+    async def scenario() -> None:
+        async with running_controller(network, 2) as first:
+            # Further ahead than any clock.
+            first.store.reach_number("epoch", 2**31)
+            before, correct = await run(first, 3)
+            assert correct
+        for file in network.state.glob("state.db*"):
+            file.unlink()
+        async with running_controller(network, 3) as second:
+            after, correct = await run(second, 4)
+        assert correct
+        assert (after.id, after.slot_base) == (before.id, before.slot_base)
+        assert after.current.epoch > before.current.epoch > 2**31
 
     run_limited(scenario)
 

@@ -79,9 +79,10 @@ def test_it_asks_again_no_sooner_than_a_chunk_usually_takes() -> None:
 
 def test_the_last_answers_are_repeated_ever_more_rarely() -> None:
     requests = started(chunks=40, window=32)
-    complete(requests, *range(39), now=100)
+    assert list(requests.due(QUIET)) == list(range(32))
+    complete(requests, *range(39), now=QUIET)
     assert list(requests.repeats(10_000)) == []
-    complete(requests, 39, now=100)
+    complete(requests, 39, now=QUIET)
     times = []
     while (deadline := requests.next_deadline) is not None:
         times.append(deadline)
@@ -89,13 +90,21 @@ def test_the_last_answers_are_repeated_ever_more_rarely() -> None:
         assert list(requests.repeats(deadline - 1)) == []
         # Each tells of itself and the 15 before it: together of the last window.
         assert list(requests.repeats(deadline)) == [39, 23]
-    gaps = [after - before for before, after in zip([100, *times], times, strict=False)]
+    gaps = [after - before for before, after in zip([QUIET, *times], times, strict=False)]
     assert gaps == [TIMEOUT << i for i in range(REPEATS)]
 
 
 def test_they_are_repeated_when_the_job_is_told_where_it_ended() -> None:
     requests = started(window=4)
-    complete(requests, 0, 1, 2, 3, now=7)
+    list(requests.due(QUIET))
+    complete(requests, 0, 1, 2, 3, now=QUIET + 7)
     requests.end_at(4)
-    assert requests.next_deadline == 7 + TIMEOUT
-    assert list(requests.repeats(7 + TIMEOUT)) == [3]
+    assert requests.next_deadline == QUIET + 7 + TIMEOUT
+    assert list(requests.repeats(QUIET + 7 + TIMEOUT)) == [3]
+
+
+def test_nothing_is_repeated_where_nothing_had_to_be_asked_for() -> None:
+    requests = started(chunks=40, window=32)
+    complete(requests, *range(40), now=100)
+    assert requests.next_deadline is None
+    assert list(requests.repeats(10**9)) == []
