@@ -45,7 +45,7 @@ COMMANDS = {
         "Stop jobs, check their sums and links, and take them out of the switches.",
     ),
     "shell": (
-        "cli_up",
+        "cli_shell",
         "Open p4runtime-shell on a switch; it only reads, unless --write is given.",
     ),
     "down": (

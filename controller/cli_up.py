@@ -1,4 +1,4 @@
-"""`bluetree up`, `down` and `shell`: a testbed's processes."""
+"""`bluetree up` and `down`: a testbed's processes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from controller import targets
 from controller.cli_options import SEED, debug_option, folder_option, json_option, print_json
-from controller.errors import BadInputError, EnvironmentLacksError, RunFailedError
+from controller.errors import BadInputError, EnvironmentLacksError
 from controller.live import state as live_state
 from controller.placement import STRATEGIES
 from controller.service.errors import NoControllerError
@@ -35,11 +33,8 @@ if TYPE_CHECKING:
     from controller.live.client import NetworkClient
     from controller.service.client import ControllerClient
 
-__all__ = ["down_command", "shell_command", "up_command"]
+__all__ = ["down_command", "up_command"]
 
-SHELL_PYTHON = Path(__file__).resolve().parents[1] / ".venv-shell" / "bin" / "python"
-GUEST_IDS = 90
-"""Election ids below those of all controllers, for shells that only read."""
 _MIB = 1 << 20
 _LAST_PORT = (1 << 16) - 1
 
@@ -206,52 +201,6 @@ def down_command(folder: Folder, as_json: bool) -> None:
         click.echo(f"{folder.path}: all is down")
 
 
-@click.command("shell")
-@click.argument("switch")
-@click.option(
-    "--write",
-    is_flag=True,
-    help="Take the right to write from the controller. When the shell ends, the controller makes "
-    "the switch again what it should be.",
-)
-@folder_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Open nothing: one JSON document on stdout says where the switch is.",
-)
-@debug_option
-def shell_command(folder: Folder, switch: str, write: bool, as_json: bool) -> None:
-    """Open p4runtime-shell on a switch; it only reads, unless --write is given."""
-    with _controller(folder) as client:
-        where = client.switch(switch)
-        primary = client.status().controller.election_id
-    election = primary + 1 + os.getpid() % GUEST_IDS if write else 1 + os.getpid() % GUEST_IDS
-    if as_json:
-        place = {"switch": switch, "address": where.address, "device_id": where.device_id}
-        print_json({**place, "election_id": election})
-        return
-    if not SHELL_PYTHON.exists():
-        raise EnvironmentLacksError(
-            "p4runtime-shell is not installed: `make shell-env` makes its environment"
-        )
-    command = [
-        str(SHELL_PYTHON),
-        "-m",
-        "p4runtime_sh",
-        "--grpc-addr",
-        where.address,
-        "--device-id",
-        str(where.device_id),
-        "--election-id",
-        f"0,{election}",
-    ]
-    code = subprocess.run(command, check=False).returncode
-    if code:
-        raise RunFailedError(f"{switch}: p4runtime-shell ended with exit code {code}")
-
-
 def _controller(folder: Folder) -> ControllerClient:
     """A client of the controller; its module is loaded by those who need one."""
     from controller.service.client import ControllerClient
@@ -289,6 +238,13 @@ def _refuse_another(folder: Folder, topology: str | None, roots: tuple[str, ...]
             f"--root {roots[0]}: destinations are attached to a network that is brought up, with "
             "its topology: `bluetree down` first"
         )
+    context = click.get_current_context()
+    for name in ("target", "workers", "rates", "seed", "host_seconds"):
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise BadInputError(
+                f"--{name.replace('_', '-')}: the network that is up stays as it is: "
+                "`bluetree down` first, or leave it out"
+            )
 
 
 def _start_network(folder: Folder, topology: str, target: str, options: list[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from controller.cli_up import SHELL_PYTHON
+from controller.cli_shell import SHELL_PYTHON
 from controller.live import state as live_state
 from controller.live.client import NetworkClient
 from controller.service.folder import Folder
@@ -224,6 +224,8 @@ def test_a_root_that_cannot_be_leaves_the_job_alone(bluetree: Bluetree, tree: st
         assert text in said
         assert said.count("\n") == 1
     assert "`bluetree down` first" in bluetree("up", "--root", "a", exit_code=2)["stderr"]
+    said = bluetree("up", "--target", "bmv2", exit_code=2)["stderr"]
+    assert "--target: the network that is up stays as it is" in said
     with NetworkClient(bluetree.folder) as network:
         network.kill("destination2")
     said = bluetree("reallocate", "--root", "b", exit_code=4)["stderr"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli_up import SHELL_PYTHON
+from controller.cli_shell import SHELL_PYTHON
 from controller.live.client import NetworkClient
 from tests.emulation.runs import eventually
 from tests.testbeds import Bluetree, shell
