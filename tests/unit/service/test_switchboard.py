@@ -145,6 +145,12 @@ def test_both_epochs_stand_side_by_side_until_the_old_is_removed() -> None:
     _run(scenario)
 
 
+def _is_stopped(pid: int) -> bool:
+    """Whether no thread of a process runs any more."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
+
+
 def test_a_switch_whose_process_is_stopped_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +164,8 @@ def test_a_switch_whose_process_is_stopped_is_found_out(
             await board.adopt(both, _lead(fleet))
             assert board.troubles == {}
             process.process.send_signal(signal.SIGSTOP)
+            # A busy machine takes its time, and until then it answers.
+            await _until(lambda: _is_stopped(process.process.pid))
             await board.probe(["s0"])
             assert board.silent == {"s0"}
             assert "has not answered for 0.5 s" in str(board.troubles["s0"])
