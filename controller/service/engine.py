@@ -33,7 +33,7 @@ from controller.p4rt import SwitchError
 from controller.program import SwitchProgram
 from controller.service import ledger
 from controller.service.admission import Choice, Wish
-from controller.service.change import Change, Changed
+from controller.service.change import Change, Changed, install
 from controller.service.closing import Closer
 from controller.service.errors import NotNowError, UnknownJobError
 from controller.service.healing import Healer
@@ -144,12 +144,7 @@ class Engine:
             change = self._succession if is_elsewhere else self._reallocation
             proposal = change.propose(job, wish, root)
             watch.lap("plan")
-            try:
-                written = await self.board.change(self.programs())
-            except BaseException:
-                self._store.withdraw(job.id)
-                raise
-            self._store.set_phase(job.id, Phase.MOVING)
+            written = await install(self.network, self._store, self.board, job.id)
             watch.lap("write")
             await change.move(self._job(job.id), watch, again=False)
             self._attended.add(job.id)

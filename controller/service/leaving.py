@@ -24,9 +24,10 @@ from dataclasses import replace
 from controller.live.client import NetworkClient
 from controller.live.progress import JobProgress
 from controller.service import ledger
+from controller.service.change import install
 from controller.service.planner import Planner
 from controller.service.reallocation import quiet_fact
-from controller.service.store import Allocation, Job, OnLoss, Phase, Role, Store
+from controller.service.store import Job, OnLoss, Phase, Role, Store
 from controller.service.switchboard import Switchboard
 from topologies.network import Network
 
@@ -85,25 +86,17 @@ class Leaving:
         present = job.present(range(len(workers)))
         return tuple(rank for rank in present if workers[rank].name in progress.gone)
 
-    async def exclude(
-        self, job: Job, ranks: Collection[int], allocation: Allocation | None = None
-    ) -> None:
-        """Go on without workers, from running or draining to draining.
+    async def exclude(self, job: Job, ranks: Collection[int]) -> None:
+        """Go on without workers, from running or draining to draining; blue switches stay.
 
-        `allocation`: with other blue switches; by default they stay. Where a switch refuses, all is
-        as it was: raises ChangeRefusedError.
+        Where a switch refuses, all is as it was: raises ChangeRefusedError.
         """
         names = ", ".join(self._network.workers[rank].name for rank in sorted(ranks))
         _LOG.warning("job %d: goes on without %s", job.id, names)
-        new = allocation or self._planner.without(job, ranks)
+        new = self._planner.without(job, ranks)
         quiet = json.loads(self._store.fact(quiet_fact(job.id)) or "{}")
         self._store.propose(job.id, replace(new, baseline=tuple(quiet.items())))
-        try:
-            await self._board.change(ledger.programs(self._network, self._store.jobs()))
-        except BaseException:
-            self._store.withdraw(job.id)
-            raise
-        self._store.set_phase(job.id, Phase.MOVING)
+        await install(self._network, self._store, self._board, job.id)
         changed = self._store.job(job.id)
         if changed is not None:
             await self.finish(changed)

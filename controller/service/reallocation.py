@@ -11,39 +11,19 @@ import json
 from dataclasses import replace
 
 from controller.errors import BadInputError, SilentHostsError
-from controller.live.client import NetworkClient
 from controller.live.progress import JobProgress
 from controller.service import ledger
 from controller.service.admission import Wish
-from controller.service.change import Proposal
-from controller.service.closing import Closer
+from controller.service.change import Change, Proposal
 from controller.service.errors import NotNowError
 from controller.service.moments import Stopwatch
-from controller.service.planner import Planner
 from controller.service.progress import is_drained
-from controller.service.store import Job, Role, Store
-from controller.service.switchboard import Switchboard, Written
-from topologies.network import Network
+from controller.service.store import Job, Role
+from controller.service.switchboard import Written
 
 
-class Reallocation:
+class Reallocation(Change):
     """Lets jobs go on with other blue switches."""
-
-    def __init__(
-        self,
-        network: Network,
-        store: Store,
-        board: Switchboard,
-        hosts: NetworkClient,
-        planner: Planner,
-        closer: Closer,
-    ) -> None:
-        self._network = network
-        self._store = store
-        self._board = board
-        self._hosts = hosts
-        self._planner = planner
-        self._closer = closer
 
     def propose(self, job: Job, wish: Wish | None, root: str | None) -> Proposal:
         """See `Change`."""

@@ -23,20 +23,16 @@ import asyncio
 from collections.abc import Collection
 
 from controller.errors import BadInputError, BluetreeError
-from controller.live.client import NetworkClient
 from controller.live.progress import JobProgress
 from controller.live.state import NetworkDownError
 from controller.service import ledger
 from controller.service.admission import Wish
-from controller.service.change import Proposal
-from controller.service.closing import Closer
+from controller.service.change import Change, Proposal, install
 from controller.service.errors import NotNowError
 from controller.service.moments import Stopwatch
-from controller.service.planner import Planner
 from controller.service.reallocation import quiet_fact
-from controller.service.store import Job, Phase, Store
-from controller.service.switchboard import Switchboard, Written
-from topologies.network import Network
+from controller.service.store import Job, Phase
+from controller.service.switchboard import Written
 from topologies.rerooting import Detour
 from traffic.endpoint import Op
 from traffic.stream import Stream
@@ -52,33 +48,14 @@ def why_over(job: Job) -> str:
     return "stopped" if job.successor is None else f"goes on as job {job.successor}"
 
 
-class Succession:
+class Succession(Change):
     """Lets jobs go on as their successors."""
-
-    def __init__(
-        self,
-        network: Network,
-        store: Store,
-        board: Switchboard,
-        hosts: NetworkClient,
-        planner: Planner,
-        closer: Closer,
-    ) -> None:
-        self._network = network
-        self._store = store
-        self._board = board
-        self._hosts = hosts
-        self._planner = planner
-        self._closer = closer
 
     def propose(self, job: Job, wish: Wish | None, root: str | None) -> Proposal:
         """See `Change`."""
         if root is None:
             raise BadInputError("--root: name the switch of the job's next destination")
-        successor, choice = self._planner.succeed(job, root, wish)
-        self._store.set_fact(quiet_fact(successor.id), "{}")
-        self._store.follow(job.id, successor)
-        return Proposal(successor.id, successor.current.epoch, choice)
+        return self._propose(job, wish, root, ())
 
     async def move(self, job: Job, watch: Stopwatch, *, again: bool) -> None:
         """See `Change`; also refuses, with all taken back, where there is nothing to go on with."""
@@ -119,20 +96,18 @@ class Succession:
 
         Raises what `Planner` raises, ChangeRefusedError and NotNowError, with all taken back.
         """
-        new, _ = self._planner.succeed(job, detour.root, None, failed)
+        self._propose(job, None, detour.root, failed)
+        await install(self._network, self._store, self._board, job.id)
+        moving = self._store.job(job.id) or job
+        await self.move(moving, Stopwatch(), again=False)
+        await self.settle(moving)
+        return self._successor(moving)
+
+    def _propose(self, job: Job, wish: Wish | None, root: str, avoids: Collection[str]) -> Proposal:
+        new, choice = self._planner.succeed(job, root, wish, avoids)
         self._store.set_fact(quiet_fact(new.id), "{}")
         self._store.follow(job.id, new)
-        try:
-            await self._board.change(ledger.programs(self._network, self._store.jobs()))
-        except BaseException:
-            self._store.withdraw(job.id)
-            raise
-        self._store.set_phase(job.id, Phase.MOVING)
-        moving = self._store.job(job.id)
-        if moving is not None:
-            await self.move(moving, Stopwatch(), again=False)
-            await self.settle(moving)
-        return self._store.job(new.id) or new
+        return Proposal(new.id, new.current.epoch, choice)
 
     async def _is_attached(self, new: Job) -> bool:
         return new.id in {one.job for one in await asyncio.to_thread(self._hosts.jobs)}
