@@ -69,11 +69,17 @@ class Daemon:
             signal.signal(number, lambda *_: self._ending.set())
         accepting = threading.Thread(target=self._accept, args=(listener,), daemon=True)
         accepting.start()
+        said = ""
         while not self._ending.wait(_LOOK_S):
             try:
                 self._roster.look_after()
             except (BluetreeError, TrafficError) as error:
-                print(error, file=sys.stderr, flush=True)
+                # Once, not at every look: it may stay so for days.
+                if str(error) != said:
+                    said = str(error)
+                    print(said, file=sys.stderr, flush=True)
+            else:
+                said = ""
 
     def _accept(self, listener: socket.socket) -> None:
         while True:

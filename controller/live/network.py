@@ -126,6 +126,8 @@ class Roster:
         """Tell hosts of a job, and return their answers; BadInputError where nobody has it."""
         job = command.config.job if isinstance(command, _ATTACH) else command.job
         alive = self._alive(job, part)
+        if isinstance(command, Detach):
+            self._forget_away(command, part)
         return dict(zip(alive, self.tell([(name, command) for name in alive]), strict=True))
 
     def survey(self, job: int) -> dict[str, Answer | str]:
@@ -190,15 +192,27 @@ class Roster:
 
     def _alive(self, job: int, part: Part) -> list[str]:
         """The hosts of a job that were not killed, have not ended, and know of it."""
+        away = self._away(job)
+        return [name for name in self._hosts_of(job, part) if name not in away]
+
+    def _forget_away(self, command: Detach, part: Part) -> None:
+        """Hosts that hear of nothing leave a job too: the next one of its number is not theirs."""
+        away = self._away(command.job)
+        for name in self._hosts_of(command.job, part):
+            if name in away:
+                self._note(name, command, None)
+
+    def _hosts_of(self, job: int, part: Part) -> tuple[str, ...]:
         with self._lock:
             hosts = self._job(job)
-        names = {
+        return {
             Part.WORKERS: hosts.workers,
             Part.DESTINATION: (hosts.destination,),
             Part.ALL: (hosts.destination, *hosts.workers),
         }[part]
-        away = self._down | self._ill | self._lost.get(job, set())
-        return [name for name in names if name not in away]
+
+    def _away(self, job: int) -> set[str]:
+        return self._down | self._ill | self._lost.get(job, set())
 
     def _job(self, job: int) -> JobHosts:
         """Who takes part in a job; BadInputError where nobody does (any more). Under the lock."""

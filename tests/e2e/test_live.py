@@ -215,6 +215,25 @@ def test_a_killed_switch_is_gone_until_it_is_restarted(client: NetworkClient) ->
         client.restart(root)
 
 
+def test_a_killed_host_has_no_part_in_the_next_job_of_a_number(client: NetworkClient) -> None:
+    plan = plan_of(3, 40, set())
+    client.attach(plan, Op.ALLREDUCE, Stream(seed=1, workers=4))
+    client.kill("w0")
+    client.kill(client.network.destination.name)
+    assert set(client.progress(3).gone) == {"destination", "w0"}
+    client.detach(3)
+    assert client.jobs() == ()
+    # It goes on with no job either, for it was told of the end of none.
+    client.restart(client.network.destination.name)
+    assert client.jobs() == ()
+    plan = replace(plan, epoch=41, members=frozenset({1, 2}))
+    client.attach(plan, Op.ALLREDUCE, Stream(seed=1, workers=2))
+    assert [job.workers for job in client.jobs()] == [("w1", "w2")]
+    assert client.progress(3).gone == ()
+    client.detach(3)
+    client.restart("w0")
+
+
 def test_what_cannot_be_is_refused_in_one_line(client: NetworkClient) -> None:
     for act, text in (
         (lambda: client.hold(9), "job 9: no host takes part in it"),
