@@ -259,6 +259,25 @@ def test_overflow_is_raised_at_every_rank_and_the_job_goes_on(clean: Path) -> No
         assert np.abs(mean / 3e38 - 1).max() < 1e-6
 
 
+def test_a_partial_sum_beyond_int32_is_raised_at_all_ranks_or_at_none(clean: Path) -> None:
+    """MAX, 1, -1 and 0 by turns: the sum fits, the way to it need not, and that is never silent."""
+    most = np.iinfo(np.int32).max
+    turns = [np.roll([most, 1, -1, 0], turn) for turn in range(RANKS)]
+    turns += [np.roll([most, -1, 1, 0], turn) for turn in range(RANKS)]
+    arrays = np.array([np.repeat(values, LANES) for values in turns], dtype=np.int32)
+
+    def do(comm: Communicator) -> list[Any]:
+        of_rank = arrays[:, comm.rank * LANES : (comm.rank + 1) * LANES]
+        futures = [comm.allreduce_async(of_turn) for of_turn in of_rank]
+        return [future.exception() or future.result().tolist() for future in futures]
+
+    for by_rank in zip(*together(clean, do), strict=True):
+        if isinstance(by_rank[0], SumOverflowError):
+            assert all(isinstance(one, SumOverflowError) for one in by_rank)
+        else:
+            assert by_rank == ([int(most)] * LANES,) * RANKS
+
+
 def test_what_has_no_sum_is_refused_where_it_is_given(clean: Path) -> None:
     def do(comm: Communicator) -> None:
         array = np.zeros((3, 4))
