@@ -114,14 +114,14 @@ class FabricTestbed:
             self._attach(plan, tensor, op, timing, bases[-1])
         look = _Look(self, self.network, plans, on_stuck, progress, timing)
         if failure is None:
-            self.fabric.run(until=self.fabric.all_finished, progress=look)
+            self._run(look, until_stuck=False)
         else:
             self.fabric.run(until=lambda: look.completed() >= failure.completed, progress=look)
             self._fail(failure.part, look)
             if failure.goes_on:
                 plans = go_on_without(self._tell, self.switches, self.network, plans, failure.part)
                 look.leave(failure.part, plans)
-            self._run_until_stuck(look)
+            self._run(look, until_stuck=True)
         rescued: tuple[JobOutcome, ...] | None = None
         if failure is not None and failure.rescue is not None and not look.is_over:
             look(now=True)
@@ -142,9 +142,9 @@ class FabricTestbed:
         else:
             self._up.set_link(*link, up=False)
 
-    def _run_until_stuck(self, look: _Look) -> None:
-        """Let events happen until no job gets on any more, or all have ended."""
-        while not look.is_stuck:
+    def _run(self, look: _Look, *, until_stuck: bool) -> None:
+        """Let events happen until all jobs have ended or, if wanted, one does not get on."""
+        while not (until_stuck and look.is_stuck):
             ended = self.fabric.run(
                 until=self.fabric.all_finished,
                 deadline=self.fabric.now + look.patience // 4,

@@ -57,6 +57,8 @@ def run_synthetic(
         after = None
         if failure is None or options.failure is None:
             _require_complete(outcomes, told or ())
+            for stuck in told or ():
+                _say(console, f"{stuck.text}; it went on")
         else:
             after = aftermath(network, options.failure, failure, outcomes, values, told or ())
         network_seconds = testbed.busy / 1e9
@@ -263,11 +265,15 @@ def _progress(console: Console, what: str, total: int) -> Iterator[Callable[[int
 
 
 def _say_stuck(console: Console, told: list[Stuck] | None, stuck: Stuck) -> None:
-    """Say it at once, or, given a list, keep it for the error of a run that ends by itself."""
+    """Say it at once, or, given a list, keep it for the end of a run that ends by itself."""
     if told is not None:
         told.append(stuck)
         return
-    console.print(stuck.text, markup=False, highlight=False, soft_wrap=True)
+    _say(console, stuck.text)
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _require_complete(outcomes: Sequence[JobOutcome], told: Sequence[Stuck] = ()) -> None:

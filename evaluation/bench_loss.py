@@ -3,7 +3,8 @@
 The run is `bluetree run random-tree:n=40,seed=S -k 8 --op allreduce --duplicate P --reorder 2P
 --loss P` on the fabric, for several seeds, each a tree and a sequence of losses of its own; the
 figure and the printed table have the median over the seeds, the least and the most. Goodput is on
-the network's clock, so the machine's load does not matter. Every sum of every run is checked; a wrong one ends the benchmark.
+the network's clock, so the machine's load does not matter. Every sum of every run is checked; a
+wrong one ends the benchmark.
 """
 
 from __future__ import annotations
@@ -85,14 +86,14 @@ def spread_of(rows: Sequence[Row], loss: float) -> Spread:
 def markdown(rows: Sequence[Row]) -> str:
     """The table as docs/protocol.md has it."""
     lines = [
-        "| Loss | Goodput, Mbit/s a worker: median (least to most) | Repetitions a worker and chunk |",
-        "|---|---|---|",
+        "| Loss | Goodput, Mbit/s a worker | Least | Most | Repetitions a worker and chunk |",
+        "|---|---|---|---|---|",
     ]
     for loss in LOSSES:
         spread = spread_of(rows, loss)
         low, high = spread.least / 1e6, spread.most / 1e6
         lines.append(
-            f"| {100 * loss:g} % | {spread.median / 1e6:.2f} ({low:.2f} to {high:.2f}) "
+            f"| {100 * loss:g} % | {spread.median / 1e6:.2f} | {low:.2f} | {high:.2f} "
             f"| {spread.resent:.2f} |"
         )
     return "\n".join(lines)

@@ -45,10 +45,10 @@ def tree(tmp_path: Path) -> str:
 
 
 def _until(bluetree: Bluetree, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The job, once a condition holds of its status."""
+    """The job, once a condition holds of its status; the newest, where one goes on as another."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
-        (job,) = bluetree("status")["jobs"]
+        *_, job = bluetree("status")["jobs"]
         if condition(job):
             return dict(job)
         assert time.monotonic() < deadline, job
@@ -117,6 +117,26 @@ def test_a_killed_worker_is_named_before_its_job_is_given_up(bluetree: Bluetree,
     assert "w4 was killed" in ended["detail"]
 
 
+def test_a_job_with_another_root_is_told_of_by_its_own_tree(bluetree: Bluetree, tree: str) -> None:
+    bluetree("up", tree, "--target", "fabric", "--root", "b")
+    bluetree("start", "--blue", "r", "--op", "allreduce")
+    moved = bluetree("reallocate", "--root", "b", "--blue", "r")
+    with NetworkClient(bluetree.folder) as network:
+        # Below r no longer: b is the root, and not blue.
+        (held,) = network.tell([("w3", Hold(moved["job"]))])
+        stuck = _reported(bluetree)
+        assert (stuck["chunk"], stuck["switch"], stuck["workers"]) == (held, "", ["w3"])
+        network.tell([("w3", Release(moved["job"]))])
+        _until(bluetree, lambda job: job["stuck"] is None)
+        (held,) = network.tell([("w0", Hold(moved["job"]))])
+        stuck = _reported(bluetree)
+        assert (stuck["chunk"], stuck["switch"], stuck["workers"]) == (held, "r", ["w0"])
+        network.tell([("w0", Release(moved["job"]))])
+        _until(bluetree, lambda job: job["stuck"] is None)
+    *_, stopped = bluetree("stop")["jobs"]
+    assert stopped["correct"] is True
+
+
 def test_a_run_tells_of_a_dead_switch(tree: str) -> None:
     told: list[Stuck] = []
     network = wire(parse(tree, WorkloadOptions()))
@@ -143,3 +163,13 @@ def test_bluetree_run_says_it_on_stderr(tree: str, capsys: pytest.CaptureFixture
     assert shown.out == ""
     assert invoke(words) == 0
     assert "stuck" not in capsys.readouterr().err
+
+
+def test_a_run_that_goes_on_says_where_it_stood(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["docs/fig1.json", "-k", "2", "--op", "allreduce", "--chunks", "4", "--loss", "0.4"]
+    assert invoke(["run", *words, "--seed", "1", "--target", "fabric"]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "is stuck" in line]
+    assert lines
+    for line in lines:
+        assert line.startswith("job 1 is stuck: chunk ")
+        assert line.endswith("; it went on")
