@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from controller.cli import invoke
 
 SHELL_DEADLINE_S = 60
+DEADLINE_S = 60
 
 
 class Bluetree:
@@ -32,6 +35,18 @@ class Bluetree:
             return {"stderr": shown.err}
         document: dict[str, Any] = json.loads(shown.out)
         return document
+
+    def until(
+        self, condition: Callable[[dict[str, Any]], bool], number: int | None = None
+    ) -> dict[str, Any]:
+        """A job's status, once a condition holds of it; by default that of the newest job."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            jobs = [one for one in self("status")["jobs"] if number in (None, one["job"])]
+            if condition(jobs[-1]):
+                return dict(jobs[-1])
+            assert time.monotonic() < deadline, jobs
+            time.sleep(0.05)
 
     def text(self, command: str, *words: str) -> str:
         """What people see of a command."""

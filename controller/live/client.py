@@ -251,18 +251,6 @@ class NetworkClient:
         self.tell_job(Follow(plan.job, term))
         return term
 
-    def change_root(self, job: int, plan: JobPlan, op: Op, stream: Stream, root: str) -> int:
-        """Let a job go on with its destination at another switch, under the number of `plan`.
-
-        The plan is one of the network as it is from that root, and the switches hold its entries.
-        Returns the first chunk of the new number; the old one ends before it and has yet to drain.
-        """
-        first = self.hold(job)
-        self.attach(plan, op, stream, first_chunk=first, root=root)
-        self.finish(job, first)
-        self.start(plan.job)
-        return first
-
     def finish(self, job: int, end: int) -> None:
         """End a job before a chunk number that has not left anywhere; hosts as in `move`."""
         with suppress(SilentHostsError):

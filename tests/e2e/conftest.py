@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,24 @@ import grpc
 import pytest
 
 from tests.testbeds import Bluetree
+
+TREE = {
+    "format": "bluetree/tree-1",
+    "switches": {
+        "r": {"parent": None, "rate": 1, "workers": 1},
+        "a": {"parent": "r", "rate": 1, "workers": 2},
+        "b": {"parent": "r", "rate": 1, "workers": 3},
+    },
+}
+"""w0 at r; w1, w2 at a; w3, w4, w5 at b."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> str:
+    """The path of a file with the tree."""
+    path = tmp_path / "tree.json"
+    path.write_text(json.dumps(TREE))
+    return str(path)
 
 
 @pytest.fixture

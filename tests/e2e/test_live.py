@@ -160,7 +160,10 @@ def test_a_job_goes_on_with_another_root(client: NetworkClient, fleet: BlockingF
     passed(client, 4, 10)
     turned = client.rooted("agg1-0")
     fleet.reconcile(merge_programs(programs(client.network, old), compile_programs(turned, [new])))
-    first = client.change_root(4, new, Op.ALLREDUCE, stream, "agg1-0")
+    first = client.hold(4)
+    client.attach(new, Op.ALLREDUCE, stream, first_chunk=first, root="agg1-0")
+    client.finish(4, first)
+    client.start(new.job)
     eventually(partial(is_done, client, 4))
     assert client.progress(4).drained_below == first
     client.detach(4)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,35 +21,7 @@ from topologies.network import wire
 from traffic.commands import Hold, Release
 from traffic.endpoint import Op
 
-DEADLINE_S = 60
 REPORT_S = 2.0
-TREE = {
-    "format": "bluetree/tree-1",
-    "switches": {
-        "r": {"parent": None, "rate": 1, "workers": 1},
-        "a": {"parent": "r", "rate": 1, "workers": 2},
-        "b": {"parent": "r", "rate": 1, "workers": 3},
-    },
-}
-"""w0 at r; w1, w2 at a; w3, w4, w5 at b."""
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> str:
-    path = tmp_path / "tree.json"
-    path.write_text(json.dumps(TREE))
-    return str(path)
-
-
-def _until(bluetree: Bluetree, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The job, once a condition holds of its status; the newest, where one goes on as another."""
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        *_, job = bluetree("status")["jobs"]
-        if condition(job):
-            return dict(job)
-        assert time.monotonic() < deadline, job
-        time.sleep(0.05)
 
 
 def _reported(bluetree: Bluetree) -> dict[str, Any]:
@@ -66,7 +35,7 @@ def _reported(bluetree: Bluetree) -> dict[str, Any]:
             asked = time.monotonic()
         return job["stuck"] is not None
 
-    job = _until(bluetree, is_stuck)
+    job = bluetree.until(is_stuck)
     assert asked - began < REPORT_S
     return dict(job["stuck"])
 
@@ -85,7 +54,7 @@ def test_a_worker_that_sends_no_more_is_named_and_forgotten_when_it_goes_on(
         assert stuck["text"] in bluetree.text("status").replace("\n", " ")
         assert stuck["text"] in (bluetree.folder / "controller.log").read_text()
         network.tell([("w2", Release(1))])
-    goes_on = _until(bluetree, lambda job: job["stuck"] is None)
+    goes_on = bluetree.until(lambda job: job["stuck"] is None)
     assert goes_on["correct"] is True
     (stopped,) = bluetree("stop")["jobs"]
     assert stopped["correct"] is True
@@ -101,7 +70,7 @@ def test_a_killed_switch_is_named_with_the_workers_below_it(bluetree: Bluetree, 
         assert (stuck["switch"], stuck["workers"]) == ("b", ["w3", "w4", "w5"])
         assert stuck["cause"] in ("switch", "answer")
         network.restart("b")
-        _until(bluetree, lambda job: job["stuck"] is None)
+        bluetree.until(lambda job: job["stuck"] is None)
     assert bluetree("stop")["jobs"][0]["correct"] is True
 
 
@@ -112,7 +81,7 @@ def test_a_killed_worker_is_named_before_its_job_is_given_up(bluetree: Bluetree,
         network.kill("w4")
     stuck = _reported(bluetree)
     assert (stuck["switch"], stuck["workers"]) == ("b", ["w4"])
-    ended = _until(bluetree, lambda job: job["phase"] == "failed")
+    ended = bluetree.until(lambda job: job["phase"] == "failed")
     assert ended["stuck"] is None
     assert "w4 was killed" in ended["detail"]
 
@@ -127,12 +96,12 @@ def test_a_job_with_another_root_is_told_of_by_its_own_tree(bluetree: Bluetree, 
         stuck = _reported(bluetree)
         assert (stuck["chunk"], stuck["switch"], stuck["workers"]) == (held, "", ["w3"])
         network.tell([("w3", Release(moved["job"]))])
-        _until(bluetree, lambda job: job["stuck"] is None)
+        bluetree.until(lambda job: job["stuck"] is None)
         (held,) = network.tell([("w0", Hold(moved["job"]))])
         stuck = _reported(bluetree)
         assert (stuck["chunk"], stuck["switch"], stuck["workers"]) == (held, "r", ["w0"])
         network.tell([("w0", Release(moved["job"]))])
-        _until(bluetree, lambda job: job["stuck"] is None)
+        bluetree.until(lambda job: job["stuck"] is None)
     *_, stopped = bluetree("stop")["jobs"]
     assert stopped["correct"] is True
 

@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable
-from typing import Any
 
 from controller.live.client import NetworkClient
 from tests.emulation.runs import run
 from tests.testbeds import Bluetree
 
-DEADLINE_S = 60
-
-
-def until(bluetree: Bluetree, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The job, once a condition holds of its status."""
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        (job,) = bluetree("status")["jobs"]
-        if condition(job):
-            return dict(job)
-        assert time.monotonic() < deadline, job
-        time.sleep(0.05)
-
 
 def goes_on(bluetree: Bluetree) -> None:
     before = bluetree("status")["jobs"][0]["completed"]
-    until(bluetree, lambda job: job["completed"] > before + 20)
+    bluetree.until(lambda job: job["completed"] > before + 20)
 
 
 def kill(bluetree: Bluetree, name: str) -> None:
@@ -41,20 +25,20 @@ def test_a_job_goes_on_without_hosts_or_fails_and_names_them(
 ) -> None:
     bluetree("up", tree, "--target", target)
     bluetree("start", "--blue", "r,b", "--op", "allreduce", "--on-worker-loss", "continue")
-    until(bluetree, lambda job: job["completed"] > 20)
+    bluetree.until(lambda job: job["completed"] > 20)
     kill(bluetree, "w4")
-    until(bluetree, lambda job: job["left_out"] == ["w4"] and job["phase"] == "running")
+    bluetree.until(lambda job: job["left_out"] == ["w4"] and job["phase"] == "running")
     goes_on(bluetree)
     # The destination is started anew, with all that it had completed.
     before = bluetree("status")["jobs"][0]["completed"]
     kill(bluetree, "destination")
-    until(bluetree, lambda job: job["completed"] > before)
+    bluetree.until(lambda job: job["completed"] > before)
     goes_on(bluetree)
     (stopped,) = bluetree("stop")["jobs"]
     assert (stopped["correct"], stopped["workers"]) == (True, 5)
     bluetree("start", "--workers", "w0,w1", "--blue", "r")
     kill(bluetree, "w1")
-    failed = until(bluetree, lambda job: job["phase"] == "failed")
+    failed = bluetree.until(lambda job: job["phase"] == "failed")
     assert "host w1 was killed" in failed["detail"]
 
 
