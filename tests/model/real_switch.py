@@ -77,7 +77,7 @@ class RealSwitch:
                 self._bits[epoch - 1][source] = params["source_bit"]
         for group in program.groups:
             self._device.multicast_group(group.id, group.replicas)
-        self._blue = blue
+        self._arrivals: dict[int, tuple[int, bytes]] = {}
         # By epoch: the ranks behind each bit of a request that reaches this switch, and leaves it.
         self._asked, self._asks = [], []
         for e in (0, 1):
@@ -143,6 +143,13 @@ class RealSwitch:
 
     def deliver(self, message: int) -> list[int]:
         """What leaves the switch when a message comes, in the model's numbers, sorted."""
+        if message not in self._arrivals:
+            self._arrivals[message] = self._arrival(message)
+        out = self._device.process(*self._arrivals[message])
+        return sorted(self._heard(leaving, decode_frame(frame)) for leaving, frame in out)
+
+    def _arrival(self, message: int) -> tuple[int, bytes]:
+        """The port that a message comes in at, and its frame."""
         kind, source = message >> 3 & 3, message >> 5 & 7
         chunk, epoch, flags = message >> 8 & 3, message >> 10 & 1, message >> 11 & 3
         value = message >> 13
@@ -172,8 +179,7 @@ class RealSwitch:
         else:
             flow = Flow(mac, group_mac(group), destination, group, 9590)
             port = self._above
-        out = self._device.process(port, encode_frame(flow, told))
-        return sorted(self._heard(leaving, decode_frame(frame)) for leaving, frame in out)
+        return port, encode_frame(flow, told)
 
     def _heard(self, port: int, message: Message) -> int:
         kind = {real.value: kind for kind, real in _KINDS.items()}[message.kind]
