@@ -44,6 +44,8 @@ TERM = 1000
 STANDBYS = 900
 """So many have ids of their own; what is left of a term below them is for people with a shell."""
 WAIT_S = 0.05
+LOOK_S = 0.25
+"""Between two looks at whether the network is still there."""
 GRACE_S = 1.0
 
 
@@ -154,6 +156,7 @@ async def _serve(
     tasks = [
         asyncio.create_task(_background(engine)),
         asyncio.create_task(engine.watchdog.watch()),
+        asyncio.create_task(_network_lives(options.folder)),
         asyncio.create_task(ending.wait()),
     ]
     try:
@@ -165,6 +168,17 @@ async def _serve(
             task.cancel()
         await server.stop(GRACE_S)
         await board.close()
+
+
+async def _network_lives(folder: Folder) -> None:
+    """Return when the network has ended, however it did.
+
+    Without jobs nobody asks it anything. A controller that outlived it would write to whatever
+    switch of another network has one of the addresses next.
+    """
+    while live_state.is_locked(folder.path):
+        await asyncio.sleep(LOOK_S)
+    _LOG.error("the network of %s has ended: this controller ends", folder.path)
 
 
 async def _background(engine: Engine) -> None:

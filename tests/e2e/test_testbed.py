@@ -318,6 +318,9 @@ def test_a_network_that_is_killed_is_named_and_replaced(bluetree: Bluetree, tree
     assert bluetree("status")["jobs"] == []
     bluetree("start", "-k", "1")
     _assert_right(bluetree("stop"))
+    # Nor where there was no job that had to be asked about.
+    os.kill(int(live_state.owner(bluetree.folder)), signal.SIGKILL)
+    _until(lambda: folder.serving() is None)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
