@@ -346,7 +346,7 @@ def _take_down(folder: Folder) -> list[int]:
         _end_network(folder)
     if folder.database.exists() or folder.network_log.exists():
         # Only what is the testbed's own: the folder may be anybody's.
-        for name in ("state.db*", "controller.*", "standby-*.json", "web.*", "network.*"):
+        for name in ("state.db*", "controller.*", "standby-*", "web.*", "network.*"):
             for path in folder.path.glob(name):
                 path.unlink(missing_ok=True)
         shutil.rmtree(live_state.journals_path(folder.path), ignore_errors=True)

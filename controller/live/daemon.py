@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from multiprocessing.connection import Connection
@@ -98,6 +99,11 @@ class Daemon:
                     continue
                 except (BluetreeError, SwitchError, TrafficError) as error:
                     client.send((number, False, str(error)))
+                    continue
+                except (EOFError, OSError) as error:
+                    # Not the client's end: something of the network that is gone.
+                    traceback.print_exc()
+                    client.send((number, False, f"{type(error).__name__}: {error}"))
                     continue
                 client.send((number, True, answer))
                 if isinstance(request, Down):

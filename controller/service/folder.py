@@ -174,8 +174,11 @@ class Lease:
 def waiting(folder: Folder, process: Process) -> Iterator[None]:
     """Be shown among the standbys inside."""
     path = folder.path / f"standby-{process.pid}.json"
-    lease = Lease(path)
+    # Under another name first: a file of the name that nobody has locked is taken for a dead one's.
+    new = path.with_suffix(".new")
+    lease = Lease(new)
     lease.take(process)
+    new.rename(path)
     try:
         yield
     finally:

@@ -89,7 +89,8 @@ def job_message(
         root=job.root or network.destination.switch,
         goes_on_as=job.successor,
     )
-    if progress is not None:
+    # It may have ended since its hosts were asked; then what it ended with holds.
+    if progress is not None and not job.phase.is_over:
         message.completed = job.begins + completed(progress)
         message.correct = not progress.mismatches
         message.retransmissions = progress.resent
