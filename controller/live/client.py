@@ -150,10 +150,6 @@ class NetworkClient:
         jobs: tuple[JobHosts, ...] = self._lane.ask(Jobs())
         return jobs
 
-    def check(self) -> None:
-        """Raise NetworkDownError where the network has ended."""
-        self._looking.ask(Jobs())
-
     def timing(self, plan: JobPlan) -> Timing:
         """How patient the hosts of a job are, beside the jobs that run."""
         description = self._wiring

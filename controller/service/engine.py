@@ -218,8 +218,6 @@ class Engine:
         Raises NetworkDownError when the network has ended: there is nothing left to control.
         """
         while True:
-            # Where no job runs, nobody else would ask it.
-            await asyncio.to_thread(self._hosts.check)
             await self._look_after_all()
             await asyncio.sleep(WATCH_S)
 

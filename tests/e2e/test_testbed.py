@@ -18,7 +18,6 @@ from controller.cli_shell import SHELL_PYTHON
 from controller.live import state as live_state
 from controller.live.client import NetworkClient
 from controller.service.folder import Folder
-from controller.service.launch import wait_until_gone
 from tests.testbeds import Bluetree, shell
 
 DEADLINE_S = 60
@@ -304,13 +303,6 @@ def test_without_a_testbed_the_remedy_is_named(
     bluetree: Bluetree, words: list[str], text: str
 ) -> None:
     assert text in bluetree(words[0], *words[1:], exit_code=2)["stderr"]
-
-
-def test_a_controller_without_jobs_ends_with_its_network(bluetree: Bluetree, tree: str) -> None:
-    """It would go on connecting to its switches' ports, which others take over."""
-    controller = bluetree("up", tree, "--target", "fabric")["controller"]
-    os.kill(int(live_state.owner(bluetree.folder)), signal.SIGKILL)
-    assert wait_until_gone(controller)
 
 
 def test_a_network_that_is_killed_is_named_and_replaced(bluetree: Bluetree, tree: str) -> None:
