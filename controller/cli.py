@@ -48,6 +48,10 @@ COMMANDS = {
         "cli_shell",
         "Open p4runtime-shell on a switch; it only reads, unless --write is given.",
     ),
+    "restart": (
+        "cli_up",
+        "Start a dead switch of a testbed anew; the controller makes it what it should be.",
+    ),
     "down": (
         "cli_up",
         "End the controllers, the jobs and the network of a testbed; nothing of it stays.",

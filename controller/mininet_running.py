@@ -123,10 +123,10 @@ class RunningMininet:
             self._mininet.expect("link")
 
     def restart(self, name: str) -> None:
-        """Start a switch or host anew that was killed, or a host that has ended, and wait for it:
-        a switch has no program, a host no job."""
+        """Start a switch or host anew that was killed or has ended, and wait for it: a switch has
+        no program, a host no job."""
         host = next((one for one in self.network.hosts if one.name == name), None)
-        if host is not None:
+        if host is not None or name in self.ended_switches():
             # So that it counts as killed, however it has ended.
             self.kill(name)
         with self._lock:
@@ -144,8 +144,7 @@ class RunningMininet:
         for log in self._dead():
             what = log.stem
             if log.parent.name == "switches":
-                names = {str(device): name for name, device in self.network.device_id.items()}
-                what = f"switch {names[log.stem]}"
+                what = f"switch {self._switch_of(log)}"
             elif log.parent.name == "hosts":
                 what = f"host {log.stem}"
             raise RunFailedError(f"the process of {what} is gone: {tail(log)}")
@@ -153,6 +152,16 @@ class RunningMininet:
     def ended_hosts(self) -> frozenset[str]:
         """Hosts whose processes are gone, though nobody ended them."""
         return frozenset(log.stem for log in self._dead() if log.parent.name == "hosts")
+
+    def ended_switches(self) -> frozenset[str]:
+        """Switches likewise."""
+        return frozenset(
+            self._switch_of(log) for log in self._dead() if log.parent.name == "switches"
+        )
+
+    def _switch_of(self, log: Path) -> str:
+        names = {str(device): name for name, device in self.network.device_id.items()}
+        return names[log.stem]
 
     def _dead(self) -> Sequence[Path]:
         """The logs of processes that are gone, though nobody ended them."""

@@ -314,7 +314,7 @@ class NetworkClient:
         self._lane.ask(Kill(name))
 
     def restart(self, switch: str) -> None:
-        """Start a killed switch anew: it has no program."""
+        """Start a switch anew that was killed or has ended: it has no program."""
         self._lane.ask(Restart(switch))
 
     def down(self) -> None:

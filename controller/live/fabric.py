@@ -114,6 +114,10 @@ class LiveFabric:
         """See `LiveNetwork`: hosts have no processes."""
         return frozenset()
 
+    def ended_switches(self) -> frozenset[str]:
+        """See `LiveNetwork`: switches have no processes either."""
+        return frozenset()
+
     def kill(self, name: str) -> None:
         """See `LiveNetwork`."""
         self._do(partial(self._up.kill, name))

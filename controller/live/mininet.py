@@ -88,6 +88,10 @@ class LiveMininet:
         """See `LiveNetwork`."""
         return self._running.ended_hosts()
 
+    def ended_switches(self) -> frozenset[str]:
+        """See `LiveNetwork`."""
+        return self._running.ended_switches()
+
     def kill(self, name: str) -> None:
         """See `LiveNetwork`."""
         self._running.kill(name)

@@ -55,6 +55,9 @@ class LiveNetwork(Protocol):
     def ended(self) -> frozenset[str]:
         """Hosts whose processes have ended, though nobody ended them."""
 
+    def ended_switches(self) -> frozenset[str]:
+        """Switches likewise."""
+
     def kill(self, name: str) -> None:
         """Kill a switch or a host where it stands."""
 
@@ -156,12 +159,17 @@ class Roster:
             self._down.add(name)
 
     def restart(self, name: str) -> None:
-        """Start a switch or host anew; BadInputError unless it is one that was killed.
+        """Start a switch or host anew; BadInputError unless it was killed, or is a switch whose
+        process has ended.
 
         A destination goes on with its jobs, with what it had completed; a worker has none.
         """
-        if name not in self._down:
-            raise BadInputError(f"{name}: is no switch or host that was killed")
+        network = self._up.network
+        hosts = {host.name for host in network.hosts}
+        if name not in hosts and name not in network.topology.switches:
+            raise BadInputError(f"{name}: the network has no such switch or host")
+        if name not in self._down and name not in self._up.ended_switches():
+            raise BadInputError(f"{name}: it runs, and only what is dead is started anew")
         self._start_anew(name)
         self._down.discard(name)
 

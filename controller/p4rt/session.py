@@ -368,7 +368,8 @@ class Session:
                 return SwitchUnreachableError(
                     self.name,
                     f"no P4Runtime server answers at {self.where.address} ({what}): start the "
-                    f"switch, or correct its address ({error.message})",
+                    f"switch anew (in a testbed `bluetree restart {self.name}`), or correct its "
+                    "address",
                 )
             case GRPCStatusCode.DEADLINE_EXCEEDED:
                 return self._late(what)

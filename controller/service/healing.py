@@ -111,7 +111,8 @@ class Healer:
         await self._closer.abandon(
             job,
             f"switch {', '.join(sorted(failed))} has not answered for {GIVE_UP_S:g} s and cuts off "
-            f"{names}: no other way leads to them, so restart it and the job, or start jobs with "
+            f"{names}: no other way leads to them, so `bluetree restart` it and start the job "
+            "again, or start jobs with "
             "--on-worker-loss continue",
         )
         return True

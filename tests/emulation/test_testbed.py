@@ -37,10 +37,15 @@ def test_the_life_of_a_testbed_on_real_links(bluetree: Bluetree, target: str, tr
     # A switch that starts anew gets its program and entries back, and the job goes on.
     bluetree("start", "-k", "1")
     with NetworkClient(bluetree.folder) as network:
-        network.kill("b")
+        os.kill(network.describe().pids["b"], signal.SIGKILL)
         assert eventually(lambda: _state(bluetree, "b") == "down", DEADLINE_S)
-        network.restart("b")
+        said = bluetree("start", "-k", "1", exit_code=4)["stderr"]
+        assert "`bluetree restart b`" in said
+        assert "ipv4" not in said
+        process = bluetree("restart", "b")["process"]
         processes = network.describe().pids.values()
+    assert process in processes
+    assert "it runs" in bluetree("restart", "b", exit_code=4)["stderr"]
     assert eventually(lambda: _state(bluetree, "b") == "up", DEADLINE_S)
     completed = bluetree("status")["jobs"][0]["completed"]
     assert eventually(lambda: bluetree("status")["jobs"][0]["completed"] > completed, DEADLINE_S)
