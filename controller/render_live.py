@@ -79,6 +79,7 @@ def stopped_view(reply: api.StopJobReply) -> RenderableType:
         differing = [link for link in job.links if link.messages != link.expected]
         carried = (
             "its links were not compared"
+            + (f" ({escape(job.not_compared)})" if job.not_compared else "")
             if not job.links
             else f"{len(job.links)} links carried exactly what was predicted"
             if not differing

@@ -84,13 +84,14 @@ class Stuck:
         place = "the destination" if self.switch is None else f"switch {self.switch}"
         more = len(self.workers) - _SHOWN
         names = ", ".join(self.workers[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        have = "has" if len(self.workers) == 1 else "have"
         what = f"job {self.job} is stuck: chunk {self.chunk}"
         return {
             Cause.WORKERS: f"{what} waits at {place} for {names}",
             Cause.SWITCH: f"{what} waits at {place}, which does not answer, for {names}",
             Cause.LOSS: f"{what} waits at {place} for {names}, though all workers have sent it",
             Cause.DESTINATION: f"{what} waits for the destination, which does not answer",
-            Cause.ANSWER: f"{what} is complete, but {names} have no answer"
+            Cause.ANSWER: f"{what} is complete, but {names} {have} no answer"
             + (f": {place} does not answer" if self.switch else ""),
         }[self.cause]
 

@@ -171,7 +171,7 @@ class SwitchStatus(_message.Message):
     def __init__(self, name: _Optional[str] = ..., device_id: _Optional[int] = ..., address: _Optional[str] = ..., state: _Optional[str] = ..., detail: _Optional[str] = ..., blue_for: _Optional[_Iterable[int]] = ..., capacity: _Optional[int] = ..., in_tree: _Optional[bool] = ..., slots_used: _Optional[int] = ...) -> None: ...
 
 class JobStatus(_message.Message):
-    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "waits_for", "detail", "reallocations", "seed", "links", "root", "goes_on_as", "stuck", "left_out", "on_worker_loss", "avoids")
+    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "waits_for", "detail", "reallocations", "seed", "links", "root", "goes_on_as", "stuck", "left_out", "on_worker_loss", "avoids", "not_compared")
     JOB_FIELD_NUMBER: _ClassVar[int]
     OP_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -198,6 +198,7 @@ class JobStatus(_message.Message):
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     ON_WORKER_LOSS_FIELD_NUMBER: _ClassVar[int]
     AVOIDS_FIELD_NUMBER: _ClassVar[int]
+    NOT_COMPARED_FIELD_NUMBER: _ClassVar[int]
     job: int
     op: str
     phase: str
@@ -224,7 +225,8 @@ class JobStatus(_message.Message):
     left_out: _containers.RepeatedScalarFieldContainer[str]
     on_worker_loss: str
     avoids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., waits_for: _Optional[str] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., seed: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkTotal, _Mapping]]] = ..., root: _Optional[str] = ..., goes_on_as: _Optional[int] = ..., stuck: _Optional[_Union[StuckChunk, _Mapping]] = ..., left_out: _Optional[_Iterable[str]] = ..., on_worker_loss: _Optional[str] = ..., avoids: _Optional[_Iterable[str]] = ...) -> None: ...
+    not_compared: str
+    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., waits_for: _Optional[str] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., seed: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkTotal, _Mapping]]] = ..., root: _Optional[str] = ..., goes_on_as: _Optional[int] = ..., stuck: _Optional[_Union[StuckChunk, _Mapping]] = ..., left_out: _Optional[_Iterable[str]] = ..., on_worker_loss: _Optional[str] = ..., avoids: _Optional[_Iterable[str]] = ..., not_compared: _Optional[str] = ...) -> None: ...
 
 class StuckChunk(_message.Message):
     __slots__ = ("chunk", "switch", "workers", "cause", "text")

@@ -53,6 +53,7 @@ class Closer:
         counts = await self._board.link_counts()
         done = job.begins + completed(progress)
         names = ledger.rooted(self._network, job).topology.overlay.names
+        sent_again = ledger.why_sent_again(self._network, job)
         expected = ledger.expected_messages(self._network, job, done)
         await asyncio.to_thread(self._hosts.detach, job.id)
         self.over(
@@ -65,8 +66,9 @@ class Closer:
             links={
                 name: [ledger.total_count(counts, name, job.id).first, expected[v]]
                 for v, name in enumerate(names)
-                if name in counts
+                if name in counts and not sent_again
             },
+            not_compared=sent_again,
         )
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
 
@@ -83,6 +85,7 @@ class Closer:
             completed=end,
             correct=not progress.mismatches,
             retransmissions=progress.resent,
+            not_compared="a switch of its tree failed",
         )
         await asyncio.to_thread(self._hosts.detach, job.id)
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))

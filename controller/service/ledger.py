@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeAlias
 
 from controller.compile import JobPlan, compile_programs, merge_programs
@@ -149,6 +150,22 @@ def expected_messages(network: Network, job: Job, completed: float) -> list[floa
         for v, count in enumerate(messages_of(network, job, allocation)):
             total[v] += chunks * count
     return total
+
+
+def why_sent_again(network: Network, job: Job) -> str:
+    """Which workers a job was left by, and at which chunks; "" if by none.
+
+    What was in flight then has left twice, as if for the first time, and how much of it links had
+    carried before, nobody knows: their totals cannot be compared with `expected_messages`.
+    """
+    parts = []
+    known = [one for one in job.allocations if one.role is not Role.NEW]
+    for before, after in pairwise(known):
+        lost = sorted(set(after.absent) - set(before.absent))
+        if lost:
+            names = ", ".join(network.workers[rank].name for rank in lost)
+            parts.append(f"{names} left out at chunk {after.first_chunk}")
+    return "; ".join(parts)
 
 
 def total_count(counts: Counts, switch: str, job: int) -> LinkCount:

@@ -86,6 +86,7 @@ def job_message(
             api.LinkTotal(switch=name, messages=messages, expected=round(expected))
             for name, (messages, expected) in result.get("links", {}).items()
         ],
+        not_compared=result.get("not_compared", ""),
         root=job.root or network.destination.switch,
         goes_on_as=job.successor,
     )

@@ -153,6 +153,11 @@ def test_it_is_said_in_one_line(switch: str | None, cause: Cause, text: str) -> 
     assert Stuck(3, 9, switch, ("w0", "w1"), cause).text == text
 
 
+def test_a_single_worker_has_no_answer() -> None:
+    text = Stuck(3, 9, None, ("w0",), Cause.ANSWER).text
+    assert text == "job 3 is stuck: chunk 9 is complete, but w0 has no answer"
+
+
 def test_many_workers_are_counted() -> None:
     names = tuple(f"w{i}" for i in range(11))
     assert Stuck(1, 0, "a", names, Cause.WORKERS).text.endswith("w6, w7 and 3 more")
