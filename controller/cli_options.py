@@ -108,7 +108,7 @@ def folder_option(command: Callable[..., None]) -> Callable[..., None]:
         envvar="BLUETREE_STATE",
         show_envvar=True,
         help="The testbed's folder; each is a testbed of its own. "
-        "[default: $XDG_RUNTIME_DIR/bluetree]",
+        "[default: $XDG_RUNTIME_DIR/bluetree, or bluetree-UID in $TMPDIR or /tmp]",
     )(with_folder)
 
 
@@ -197,9 +197,15 @@ def stdout() -> Console:
     """Where tables go: into a pipe or a file they keep their columns, unless COLUMNS is set."""
     from rich.console import Console
 
-    console = Console()
+    class Output(Console):
+        """Ends as `printing` does when the reader has gone; rich's own way is exit code 1."""
+
+        def on_broken_pipe(self) -> None:
+            raise OutputClosedError
+
+    console = Output()
     fixed = console.is_terminal or "COLUMNS" in os.environ
-    return console if fixed else Console(width=_PIPE_WIDTH)
+    return console if fixed else Output(width=_PIPE_WIDTH)
 
 
 def stderr() -> Console:

@@ -149,6 +149,7 @@ def up_command(
     Without TOPOLOGY, and with one up in the folder, only what is missing of its controllers is
     started: one that was killed, or with --backup another on standby.
     """
+    began = time.monotonic()
     is_new = not live_state.is_locked(folder.path)
     if listen is not None and folder.serving() is None:
         _refuse_taken("--listen", listen)
@@ -160,6 +161,8 @@ def up_command(
             options["--host-seconds"] = str(host_seconds)
         given = [word for name, value in options.items() if value for word in (name, value)]
         given += [word for root in roots for word in ("--root", root)]
+        if topology is not None and roots:
+            _check_roots(topology, workers, roots)
         _bring_up(folder, topology, target, given)
     else:
         _refuse_another(folder, topology, roots)
@@ -173,7 +176,7 @@ def up_command(
             _set_defaults(folder, strategy, budget)
         if web and folder.page() is None:
             start_page(folder, web_listen)
-        document = _describe(folder)
+        document = _describe(folder) | {"seconds": time.monotonic() - began}
     if as_json:
         print_json(document)
     else:
@@ -237,6 +240,14 @@ def _network(folder: Folder) -> NetworkClient:
     return NetworkClient(folder.path)
 
 
+def _check_roots(topology: str, workers: str | None, roots: tuple[str, ...]) -> None:
+    """Refuse a root that is not there before any process is started."""
+    from topologies import WorkloadOptions, parse
+    from topologies.network import check_roots
+
+    check_roots(parse(topology, WorkloadOptions(workers=workers)), roots)
+
+
 def _bring_up(folder: Folder, topology: str | None, target: str, options: list[str]) -> None:
     if topology is None:
         raise BadInputError(
@@ -278,7 +289,12 @@ def _start_network(folder: Folder, topology: str, target: str, options: list[str
             stale.unlink(missing_ok=True)
     from controller.live.client import launch
 
-    launch(folder.path, topology, target=target, options=options).close()
+    try:
+        launch(folder.path, topology, target=target, options=options).close()
+    except BadInputError:
+        # Its only line is that of the error.
+        folder.network_log.unlink(missing_ok=True)
+        raise
 
 
 def _start_controllers(folder: Folder, listen: str | None, backup: bool) -> None:
@@ -323,6 +339,7 @@ def _describe(folder: Folder) -> dict[str, Any]:
         "page": None if page is None else page.url,
         "network_seconds": description.start_seconds,
         "memory": description.memory,
+        "processes": dict(description.pids),
     }
 
 
@@ -332,7 +349,8 @@ def _shown(document: dict[str, Any]) -> str:
     return (
         f"{document['topology']} is up on {document['target']}: {document['switches']} switches, "
         f"{document['workers']} workers{standby}\n"
-        f"after {document['network_seconds']:.1f} s, {document['memory'] / _MIB:.0f} MiB; "
+        f"after {document['seconds']:.1f} s ({document['network_seconds']:.1f} s of it for the "
+        f"network), {document['memory'] / _MIB:.0f} MiB; "
         f"controller {document['controller']}; state in {document['state']}"
         + (f"\npage: {document['page']}" if document["page"] else "")
     )

@@ -31,6 +31,8 @@ DESTINATION_ADDRESS = int(ipaddress.ip_address("10.255.255.1"))
 DESTINATION_NAME = "destination"
 WORKER_UDP_PORT = 9591
 """The port of a worker's own socket: results are rewritten to it."""
+_SHOWN = 6
+"""How many switches an error lists."""
 _HOST_MAC = 0x02_00_00_00_00_00
 _SWITCH_MAC = 0x02_01_00_00_00_00
 
@@ -128,6 +130,17 @@ def ip_text(ip: int) -> str:
     return str(ipaddress.ip_address(ip))
 
 
+def check_roots(topology: Topology, names: Sequence[str]) -> None:
+    """Raise NetworkError where there is no switch of a name that a destination is wanted at."""
+    for name in names:
+        if name not in topology.switches:
+            there = list(topology.switches)
+            shown = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
+            raise NetworkError(
+                f"--root {name}: no such switch to be a root in {topology.name}; it has {shown}"
+            )
+
+
 def wire(topology: Topology, spares: Sequence[str] = ()) -> Network:
     """Fix the ports, addresses and source ids of a topology.
 
@@ -138,9 +151,7 @@ def wire(topology: Topology, spares: Sequence[str] = ()) -> Network:
     """
     root = topology.overlay.names[0]
     others = tuple(dict.fromkeys(name for name in spares if name != root))
-    for name in others:
-        if name not in topology.switches:
-            raise NetworkError(f"{name}: {topology.name} has no such switch to be a root")
+    check_roots(topology, others)
     _check_depth(topology)
     _check_names(topology, len(others))
     interval = number_sources(topology)

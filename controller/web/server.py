@@ -1,14 +1,18 @@
 """The page's process: `python -m controller.web.server --state DIR --listen HOST:PORT`.
 
 It is a client of the controller, and outlives it as every other client does. Whatever it serves is
-made when it is asked for. Changes are taken as JSON only, which other sites' pages cannot send.
+made when it is asked for. Changes are taken as JSON only, which other sites' pages cannot send, and
+from its own origin. It is asked for by an address or by its machine's name: a name that another
+site has pointed here would make that site's pages its own (DNS rebinding).
 """
 
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import json
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -16,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 from controller.errors import BadInputError, BluetreeError
 from controller.placement import STRATEGIES
@@ -45,6 +50,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, the status, the metrics."""
+        if self._is_foreign():
+            return
         try:
             match self.path.partition("?")[0]:
                 case "/":
@@ -63,6 +70,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """A reallocation."""
+        if self._is_foreign():
+            return
         try:
             if self.path != "/reallocate":
                 self._refuse(HTTPStatus.NOT_FOUND, f"{self.path}: there is no such page")
@@ -77,6 +86,20 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the page asks every second."""
+
+    def _is_foreign(self) -> bool:
+        """Refuse what is asked for under another name than this machine's, or by another site."""
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        if not self.server.is_named(host):
+            self._refuse(
+                HTTPStatus.FORBIDDEN,
+                f"Host {host!r}: is not where this page is; use an address or --web-listen's name",
+            )
+        elif origin is not None and origin.partition("://")[2].lower() != host.lower():
+            self._refuse(HTTPStatus.FORBIDDEN, f"Origin {origin!r}: is another site than {host}")
+        else:
+            return False
+        return True
 
     def _body(self) -> Any:
         if self.headers.get_content_type() != _JSON:
@@ -112,6 +135,19 @@ class WebServer(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], folder: Folder) -> None:
         super().__init__(address, Handler)
         self.folder = folder
+        self._names = {"localhost", socket.gethostname().lower(), address[0].lower()}
+
+    def is_named(self, host: str) -> bool:
+        """Whether a Host header (RFC 9110, 7.2) is an address, or a name of this machine."""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return name in self._names
+        return True
 
 
 def _request(given: Any) -> api.ReallocateRequest:

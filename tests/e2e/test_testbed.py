@@ -364,3 +364,12 @@ def test_what_cannot_be_is_refused_in_one_line(bluetree: Bluetree, tree: str) ->
         assert text in said
         assert said.count("\n") == 1
     assert bluetree("up", tree, exit_code=2)["stderr"].count("a testbed is up in") == 1
+
+
+def test_a_root_that_is_not_there_is_refused_before_anything_starts(
+    bluetree: Bluetree, tree: str
+) -> None:
+    said = bluetree("up", tree, "--target", "fabric", "--root", "zz", exit_code=2)["stderr"]
+    assert "--root zz: no such switch" in said
+    assert "it has r, a, b" in said
+    assert not bluetree.folder.exists()

@@ -42,8 +42,8 @@ def _get(url: str) -> tuple[str, bytes]:
         return answer.headers["Content-Type"], answer.read()
 
 
-def _refusal(url: str, body: bytes, kind: str) -> tuple[int, Any]:
-    request = urllib.request.Request(url, body, {"Content-Type": kind})
+def _refusal(url: str, body: bytes | None, kind: str, **headers: str) -> tuple[int, Any]:
+    request = urllib.request.Request(url, body, {"Content-Type": kind, **headers})
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=DEADLINE_S)
     return refused.value.code, json.loads(refused.value.read())["error"]
@@ -142,6 +142,20 @@ def test_metrics_and_refusals(bluetree: Bluetree) -> None:
     assert "is no JSON" in _refusal(change, b"{", "application/json")[1]
     code, error = _refusal(change, b'{"job": 9, "k": 1}', "application/json")
     assert (code, "no such job" in error) == (400, True)
+    # Another site's page, and another site's name for this address, are refused.
+    for headers in (
+        {"Host": "evil.example"},
+        {"Host": "[1"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+    ):
+        assert _refusal(change, b'{"k": 1}', "application/json", **headers)[0] == 403
+    assert _refusal(f"{url}status.json", None, "text/plain", Host="evil.example")[0] == 403
+    own = {"Content-Type": "application/json", "Origin": url.rstrip("/")}
+    with urllib.request.urlopen(
+        urllib.request.Request(change, b'{"k": 1}', own), timeout=DEADLINE_S
+    ) as answer:
+        assert answer.status == 200
     page = _get(url)[1].decode()
     assert "src=" not in page
     assert "//" not in page.replace("http://www.w3.org/2000/svg", "").replace("// ", "")

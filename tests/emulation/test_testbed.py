@@ -37,7 +37,7 @@ def test_the_life_of_a_testbed_on_real_links(bluetree: Bluetree, target: str, tr
     # A switch that starts anew gets its program and entries back, and the job goes on.
     bluetree("start", "-k", "1")
     with NetworkClient(bluetree.folder) as network:
-        os.kill(network.describe().pids["b"], signal.SIGKILL)
+        os.kill(bluetree("up")["processes"]["b"], signal.SIGKILL)
         assert eventually(lambda: _state(bluetree, "b") == "down", DEADLINE_S)
         said = bluetree("start", "-k", "1", exit_code=4)["stderr"]
         assert "`bluetree restart b`" in said
