@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from controller.planning import Plan
@@ -61,6 +61,21 @@ class Measurement:
     def differing(self) -> tuple[MeasuredLink, ...]:
         """The links whose counters do not say what the model predicted."""
         return tuple(link for link in self.links if link.measured != link.predicted)
+
+
+def add_measurements(parts: Sequence[Measurement]) -> Measurement:
+    """One for jobs that were measured apart, on the same links."""
+    return Measurement(
+        tuple(
+            replace(
+                by_job[0],
+                predicted=sum(link.predicted for link in by_job),
+                measured=sum((link.measured for link in by_job), Fraction(0)),
+                retransmitted=sum((link.retransmitted for link in by_job), Fraction(0)),
+            )
+            for by_job in zip(*(part.links for part in parts), strict=True)
+        )
+    )
 
 
 def measure(plans: Sequence[Plan], counts: Mapping[str, LinkCount], chunks: int) -> Measurement:

@@ -70,7 +70,7 @@ def show_run(console: Console, result: RunResult) -> None:
         without = sum(job.without for job in after.jobs)
         console.print(
             f"{escape(after.part)} died: {without} of {result.jobs * result.chunks} chunks are "
-            f"summed without it, from chunk {after.resumed_at} on"
+            f"summed without it, from chunk {after.resumed_at} on; links are measured over these"
         )
     if after is not None and after.plan is not None:
         console.print(

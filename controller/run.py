@@ -15,12 +15,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from controller import targets
 from controller.aftermath import aftermath, failure_point
+from controller.compile import JobPlan
 from controller.errors import BadInputError, RunFailedError
 from controller.measurement import LinkCount, Measurement, measure
 from controller.planning import Plan, plan
 from controller.running import DEFAULT_ROUNDS, RunOptions, RunResult, StrategyRow, Training
 from controller.testbed import FailurePoint, OnStuck, Testbed
 from controller.watchdog import Stuck
+from controller.worker_loss import measure_without
 from p4src.constants import LANES
 from topologies.network import Network, wire
 from traffic.endpoint import Op
@@ -75,7 +77,7 @@ def run_synthetic(
             )
             if after is None
             else all(job.right for job in after.jobs),
-            measurement=_measured(testbed, planned, options, outcomes, failure),
+            measurement=_measured(testbed, planned, options, outcomes, failure, plans),
             retransmissions=sum(outcome.resent for outcome in outcomes),
             outcomes=_nonzero(testbed.switches.outcome_counts()),
             seconds=time.perf_counter() - start,
@@ -92,8 +94,16 @@ def _measured(
     options: RunOptions,
     outcomes: Sequence[JobOutcome],
     failure: FailurePoint | None,
+    plans: Sequence[JobPlan],
 ) -> Measurement:
-    """What the links of the tree that was used last have carried."""
+    """What the links of the tree that was used last have carried, without a worker that has died.
+
+    `plans` are those that the jobs began with.
+    """
+    if failure is not None and failure.goes_on:
+        parts = measure_without(testbed, planned, plans, failure.part, outcomes)
+        if parts is not None:
+            return parts
     went_on = None if failure is None or failure.rescue is None else failure.rescue.continuation
     if went_on is not None:
         others = [plan for _, plan in went_on.jobs]

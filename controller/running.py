@@ -153,7 +153,8 @@ class RunResult:
         switches: physical switches that ran the program.
         correct: every sum, everywhere it arrived, equals an independent sum. Where a failure left
             chunks incomplete: of those that are complete.
-        measurement: of the tree that was in use at the end, and the chunks that it carried.
+        measurement: of the tree that was in use at the end, and the chunks that it carried; where
+            jobs went on without a worker, of the chunks that are summed without it.
         retransmissions: by workers.
         outcomes: packets by what became of them, over all switches (`outcome_t` of the program).
         seconds: wall clock, from start to end.

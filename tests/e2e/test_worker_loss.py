@@ -157,6 +157,8 @@ def test_a_run_goes_on_without_a_worker(
     # Half of both jobs' chunks are complete when it dies, so as many are without it.
     without = sum(job["without"] for job in failure["jobs"])
     assert abs(without - 128 * (1 - float(fraction))) <= 1
+    # What is in flight when it dies is not counted twice.
+    assert all(link["measured"] == link["predicted"] for link in document["links"])
     assert invoke(words) == 4
     assert "worker w4 failed; " in capsys.readouterr().err
 

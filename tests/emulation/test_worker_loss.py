@@ -48,3 +48,4 @@ def test_a_run_goes_on_without_a_worker(target: str, tree: str) -> None:
     failure = document["failure"]
     assert (document["correct"], failure["fate"], failure["cut_off"]) == (True, "went on", ["w3"])
     assert 0 < failure["jobs"][0]["without"] <= 100
+    assert all(link["measured"] == link["predicted"] for link in document["links"])
