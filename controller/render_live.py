@@ -23,6 +23,7 @@ def status_view(status: api.Status) -> RenderableType:
     parts += [f"[red]{escape(switch.detail)}[/]" for switch in down]
     if status.jobs:
         parts.append(_jobs(status))
+        parts += [line for job in status.jobs if (line := _how_it_goes_on(job))]
         parts += [
             f"job {job.job}: {escape(job.detail or job.waits_for)}"
             for job in status.jobs
@@ -89,10 +90,28 @@ def stopped_view(reply: api.StopJobReply) -> RenderableType:
         )
         lines.append(
             f"job {job.job} stopped: {sums}; {carried}\n"
-            f"{job.completed} chunks, {job.reallocations} reallocations, "
-            f"{job.retransmissions} retransmissions"
+            f"{_count(job.completed, 'chunk')}, {_count(job.reallocations, 'reallocation')}, "
+            f"{_count(job.retransmissions, 'retransmission')}"
         )
     return Group(*lines)
+
+
+def _how_it_goes_on(job: api.JobStatus) -> str:
+    """What a job does without, and its next number where its `detail` does not say that."""
+    parts = []
+    if job.left_out:
+        parts.append(f"{'went' if _is_over(job) else 'goes'} on without {', '.join(job.left_out)}")
+    if job.avoids:
+        parts.append(
+            f"{'went' if _is_over(job) else 'goes'} round {', '.join(job.avoids)}, root {job.root}"
+        )
+    if job.HasField("goes_on_as") and not job.detail:
+        parts.append(f"goes on as job {job.goes_on_as}")
+    return f"job {job.job}: {escape('; '.join(parts))}" if parts else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _is_over(job: api.JobStatus) -> bool:
