@@ -82,6 +82,8 @@ def aftermath(
     chunks = sum(sent.shape[1] for sent in values)
     done = f"{sum(job.completed for job in jobs)} of {chunks} chunks complete"
     done += ", each right" if all(job.right for job in jobs) else ", NOT all right"
+    if failure.is_worker and sum(job.completed for job in jobs) == chunks:
+        done += f", at the destination; {failure.part} had sent all that it had, and lacks answers"
     text = ""
     if fate in (Fate.CUT_OFF, Fate.INCOMPLETE):
         stuck = next(outcome.stuck for outcome in outcomes if not outcome.complete)

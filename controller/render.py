@@ -64,7 +64,7 @@ def show_run(console: Console, result: RunResult) -> None:
         f"congestion predicted {_shown(result.measurement.predicted)}, "
         f"measured {_shown(result.measurement.measured)}"
     )
-    console.print(f"{sums}; {congestion}; {result.retransmissions} retransmissions")
+    console.print(f"{sums}; {congestion}; {counted(result.retransmissions, 'retransmission')}")
     after = result.aftermath
     if after is not None and after.fate is Fate.WENT_ON:
         without = sum(job.without for job in after.jobs)
@@ -92,7 +92,8 @@ def show_launch(console: Console, result: LaunchResult) -> None:
     )
     console.print(f"blue ({len(plan.blue)}): {_names(plan.blue_names)}")
     console.print(
-        f"{result.calls} calls, {result.chunks} chunks, {result.resent} retransmissions, "
+        f"{counted(result.calls, 'call')}, {counted(result.chunks, 'chunk')}, "
+        f"{counted(result.resent, 'retransmission')}, "
         f"{result.network_seconds:.3f} s of network, {result.seconds:.2f} s in all"
     )
 
@@ -146,6 +147,11 @@ def show_doctor(console: Console, diagnosis: Diagnosis) -> None:
     for verdict in diagnosis.targets:
         works = "[green]works[/]" if verdict.works else "[yellow]does not work[/]"
         console.print(f"target {verdict.target}: {works} ({escape(verdict.why)})")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words: "1 chunk", "2 chunks"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _switches(result: RunResult) -> str:

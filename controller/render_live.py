@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from controller.render import MAX_ROWS
+from controller.render import MAX_ROWS, counted
 from controller.service import bluetree_pb2 as api
 
 
@@ -90,8 +90,8 @@ def stopped_view(reply: api.StopJobReply) -> RenderableType:
         )
         lines.append(
             f"job {job.job} stopped: {sums}; {carried}\n"
-            f"{_count(job.completed, 'chunk')}, {_count(job.reallocations, 'reallocation')}, "
-            f"{_count(job.retransmissions, 'retransmission')}"
+            f"{counted(job.completed, 'chunk')}, {counted(job.reallocations, 'reallocation')}, "
+            f"{counted(job.retransmissions, 'retransmission')}"
         )
     return Group(*lines)
 
@@ -108,10 +108,6 @@ def _how_it_goes_on(job: api.JobStatus) -> str:
     if job.HasField("goes_on_as") and not job.detail:
         parts.append(f"goes on as job {job.goes_on_as}")
     return f"job {job.job}: {escape('; '.join(parts))}" if parts else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _is_over(job: api.JobStatus) -> bool:

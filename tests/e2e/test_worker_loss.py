@@ -163,6 +163,17 @@ def test_a_run_goes_on_without_a_worker(
     assert "worker w4 failed; " in capsys.readouterr().err
 
 
+def test_a_run_whose_every_chunk_is_complete_says_why_it_failed(
+    tree: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A worker that dies with its last chunk in flight."""
+    words = ["run", tree, "-k", "1", "--target", "fabric", "--chunks", "8", "--window", "8"]
+    assert invoke([*words, "--fail-worker", "w4@0.5"]) == 4
+    said = capsys.readouterr().err
+    assert "w4 has no answer (8 of 8 chunks complete, each right, at the destination; " in said
+    assert "w4 had sent all that it had, and lacks answers)" in said
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
