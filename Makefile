@@ -34,12 +34,13 @@ $(STAMP): pyproject.toml constraints.txt
 	         && $(PYTHON) -c 'import ensurepip'; } >/dev/null 2>&1 \
 	    || { echo "make: $(PYTHON) cannot make virtual environments: install its venv module" \
 	              "(Debian: \`apt-get install python3-venv\` as root)" >&2; exit 3; }
-	@echo "setting up $(VENV): Python packages, about 600 MB on disk" >&2
+	@echo "setting up $(VENV): Python packages, about 600 MB on disk; this may take" \
+	      "several minutes, and says nothing meanwhile" >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-run: $(STAMP) ## plan, install and run a Reduce of real gradients on a simulated fat-tree
+run: $(STAMP) ## plan, install and run a Reduce of real gradients on a fat-tree, simulated or, as root, of real links
 	@$(BIN)/bluetree run $(RUN)
 
 test: $(STAMP) system lint types ## lint, type check and run every test that this machine can run

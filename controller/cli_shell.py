@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-from pathlib import Path
 
 import click
 
 from controller.cli_options import debug_option, folder_option, print_json
 from controller.errors import EnvironmentLacksError, RunFailedError
+from controller.installed import SHELL_PYTHON
 from controller.service.client import ControllerClient
 from controller.service.folder import Folder
 
 __all__ = ["SHELL_PYTHON", "shell_command"]
 
-SHELL_PYTHON = Path(__file__).resolve().parents[1] / ".venv-shell" / "bin" / "python"
 GUEST_IDS = 90
 """Election ids below those of all controllers, for shells that only read."""
 

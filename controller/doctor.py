@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller import targets
+from controller.installed import SHELL_PYTHON
 from p4src import artefacts
+from softswitch.native.build import compiler
 from topologies.mininet_net import load_mininet
 
 _PACKAGES = (
@@ -76,6 +78,11 @@ def diagnose() -> Diagnosis:
             f"user id {os.geteuid()}",
             "targets softswitch and bmv2, packet tests on bmv2",
         ),
+        _tool("tc", "targets softswitch and bmv2 (iproute2)", "-V"),
+        _tool("ethtool", "targets softswitch and bmv2"),
+        _compiler(),
+        _shell(),
+        _torch(),
     )
     found = {finding.name: finding.found for finding in findings}
     needed = [name for name in (*_PACKAGES, "P4 program") if not found[name]]
@@ -95,7 +102,11 @@ def diagnose() -> Diagnosis:
 def _over_mininet(target: str) -> TargetVerdict:
     reason = targets.why_not(target)
     return TargetVerdict(
-        target, reason is None, reason or "root, Mininet and the switch program are there"
+        target,
+        reason is None,
+        "root, Mininet and the switch program are there"
+        if reason is None
+        else reason.removeprefix(f"--target {target}: "),
     )
 
 
@@ -104,6 +115,28 @@ def _package(name: str) -> Finding:
         return Finding(name, True, importlib.metadata.version(name), "everything")
     except importlib.metadata.PackageNotFoundError:
         return Finding(name, False, "not installed: make setup", "everything")
+
+
+def _compiler() -> Finding:
+    path, needed_for = compiler(), "softswitch as native code (without it as Python, slower)"
+    if path is None:
+        return Finding("C compiler", False, "no $CC, cc, gcc or clang", needed_for)
+    return Finding("C compiler", True, path, needed_for)
+
+
+def _shell() -> Finding:
+    found = SHELL_PYTHON.exists()
+    detail = str(SHELL_PYTHON) if found else "no environment: make shell-env"
+    return Finding("p4runtime-shell", found, detail, "bluetree shell")
+
+
+def _torch() -> Finding:
+    needed_for = "traffic.collectives.pytorch, examples/train_digits.py"
+    try:
+        return Finding("torch", True, importlib.metadata.version("torch"), needed_for)
+    except importlib.metadata.PackageNotFoundError:
+        remedy = ".venv/bin/pip install -c constraints.txt -e '.[torch]'"
+        return Finding("torch", False, remedy, needed_for)
 
 
 def _mininet() -> Finding:
@@ -125,13 +158,13 @@ def _program() -> Finding:
     )
 
 
-def _tool(name: str, needed_for: str) -> Finding:
+def _tool(name: str, needed_for: str, option: str = "--version") -> Finding:
     path = shutil.which(name)
     if path is None:
         return Finding(name, False, "not on PATH", needed_for)
     try:
         shown = subprocess.run(
-            [name, "--version"], capture_output=True, text=True, timeout=10, check=False
+            [name, option], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding(name, False, f"{path} does not answer: {error}", needed_for)

@@ -10,6 +10,8 @@ from topologies.mininet_net import load_mininet
 
 SWITCH_PROGRAMS = {"softswitch": "softswitch", "bmv2": "simple_switch_grpc"}
 """The program of a switch, by target."""
+SHELL_PYTHON = Path(__file__).resolve().parents[1] / ".venv-shell" / "bin" / "python"
+"""Of p4runtime-shell's own environment."""
 TOOLS = ("ip", "tc", "ethtool", "setpriv")
 
 

@@ -12,9 +12,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
+import sys
 
-import torch
-import torch.distributed as dist
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError:
+    if os.environ.get("RANK", "0") != "0":
+        sys.exit()  # rank 0 says so for all
+    sys.exit("PyTorch is not installed: .venv/bin/pip install -c constraints.txt -e '.[torch]'")
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
