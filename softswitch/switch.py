@@ -1,6 +1,7 @@
 """The Python API for scripts and tests: a switch whose tables are written with plain values."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from softswitch import ir
@@ -17,6 +18,7 @@ from softswitch.entries import (
     TernaryMatch,
 )
 from softswitch.errors import InvalidArgument, InvalidPipeline, NotFound
+from softswitch.ports.naming import MAX_PORT
 from softswitch.queued import Departure, QueuedPacket
 
 MatchValue = int | tuple[int, int]
@@ -67,7 +69,8 @@ class Switch:
 
         Match values: exact int; ternary and optional (value, mask), or int for all bits; lpm
         (value, prefix_len), or int for the whole; range (low, high). A key left out matches
-        anything where its kind allows. A larger priority wins, as in P4Runtime.
+        anything where its kind allows. A larger priority wins, and bits outside a mask or prefix
+        are refused, as in P4Runtime.
         """
         self.device.insert_entry(self._entry(table, match, action, params, priority))
 
@@ -106,7 +109,9 @@ class Switch:
 
     def _table(self, name: str) -> ir.Table:
         tables = self.program.tables
-        return tables[_resolve("table", name, list(tables))]
+        # What p4c makes of statements has no keys; it can be named, but nobody looks for it.
+        keyed = [one for one in tables if tables[one].keys]
+        return tables[_resolve("table", name, list(tables), keyed)]
 
     def _call(self, table: ir.Table, action: str, params: Mapping[str, int] | None) -> ActionCall:
         actions = {self.program.actions[a].name: self.program.actions[a] for a in table.actions}
@@ -166,11 +171,16 @@ class Switch:
         return self.device.register(_resolve("register", name, list(self.program.registers)), index)
 
     def process(self, port: int, data: bytes, now_us: int = 0) -> list[tuple[int, bytes]]:
-        """Run one packet: [(port, bytes), ...] in order of leaving."""
+        """Run one packet: [(port, bytes), ...] in order of leaving.
+
+        InvalidArgument unless the port is one of v1model's 9 bits.
+        """
+        _check_port(port)
         return self.device.process(port, data, now_us)
 
     def enqueue(self, port: int, data: bytes, now_us: int = 0) -> list[QueuedPacket]:
-        """Run one packet up to its queues; see `Device.enqueue`."""
+        """Run one packet up to its queues; see `Device.enqueue`. The port is as for `process`."""
+        _check_port(port)
         return self.device.enqueue(port, data, now_us)
 
     def dequeue(
@@ -178,6 +188,11 @@ class Switch:
     ) -> Departure:
         """Run a packet on that has left its queue; see `Device.dequeue`."""
         return self.device.dequeue(packet, now_us, enq_qdepth, deq_qdepth)
+
+
+def _check_port(port: int) -> None:
+    if not 0 <= port <= MAX_PORT:
+        raise InvalidArgument(f"port {port} is outside 0..{MAX_PORT}")
 
 
 def _json(source: str | Path | bytes) -> bytes:
@@ -191,14 +206,20 @@ def _json(source: str | Path | bytes) -> bytes:
         raise InvalidPipeline(f"cannot read the pipeline '{source}': {error.strerror}") from None
 
 
-def _resolve(what: str, name: str, full: list[str]) -> str:
+def _resolve(what: str, name: str, full: list[str], shown: list[str] | None = None) -> str:
+    """The full name that is meant; an error lists those `shown`, by default all."""
     if name in full:
         return name
     found = [f for f in full if f.endswith("." + name)]
     if len(found) == 1:
         return found[0]
     if not found:
-        raise NotFound(f"no {what} is named '{name}'; there are {', '.join(full) or 'none'}")
+        listed = full if shown is None else shown
+        close = get_close_matches(name, listed, n=1)
+        hint = f"did you mean '{close[0]}'? " if close else ""
+        raise NotFound(
+            f"no {what} is named '{name}'; {hint}there are {', '.join(listed) or 'none'}"
+        )
     raise InvalidArgument(f"'{name}' is ambiguous: {', '.join(found)}")
 
 
@@ -221,10 +242,19 @@ def _match(table: ir.Table, key: ir.Key, value: MatchValue | None) -> Match:
         case "lpm":
             length = second if pair else key.width
             top = full ^ (full >> length) if 0 <= length <= key.width else full
-            return LpmMatch(first & top if 0 <= first <= full else first, length)
+            if 0 <= first <= full and first & ~top:
+                raise InvalidArgument(
+                    f"table '{table.name}': key '{key.name}' has bits outside its prefix of "
+                    f"length {length}"
+                )
+            return LpmMatch(first, length)
         case "ternary":
             mask = second if pair else full
-            return TernaryMatch(first & mask if 0 <= first <= full else first, mask)
+            if 0 <= first <= full and first & ~mask:
+                raise InvalidArgument(
+                    f"table '{table.name}': key '{key.name}' has bits outside its mask {mask:#x}"
+                )
+            return TernaryMatch(first, mask)
         case "range":
             return RangeMatch(first, second if pair else first)
     raise InvalidArgument(f"table '{table.name}': key '{key.name}' takes one value")

@@ -248,7 +248,8 @@ def _match(key: Key, value: str) -> int | tuple[int, int]:
     if key.kind == "lpm":
         if "/" in value:
             address, _, prefix = value.partition("/")
-            return number(address), int(prefix)
+            below = (1 << max(0, key.width - int(prefix))) - 1
+            return number(address) & ~below, int(prefix)
         length = bits * (len(value) - 2 - value.count("*")) if bits else key.width
         return number(value.replace("*", "0")), min(length, key.width)
     if key.kind == "ternary" and bits:

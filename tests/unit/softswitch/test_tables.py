@@ -77,7 +77,8 @@ def test_table_size_is_enforced(switch: Switch) -> None:
 
 def test_longest_prefix_wins(switch: Switch) -> None:
     for length in (0, 8, 16, 32):
-        switch.insert("longest", {"a": 1, "c": (0x0A0B0C0D, length)}, "send", send(length))
+        value = 0x0A0B0C0D >> 32 - length << 32 - length
+        switch.insert("longest", {"a": 1, "c": (value, length)}, "send", send(length))
     assert verdict(switch, 3, a=1, c=0x0A0B0C0D) == 32
     assert verdict(switch, 3, a=1, c=0x0A0B0C0E) == 16
     assert verdict(switch, 3, a=1, c=0x0AFF0C0D) == 8
@@ -208,6 +209,20 @@ def test_bad_actions_are_named(switch: Switch) -> None:
         switch.insert("exact_one", {"b": 1}, "send", {"port": 512, "verdict": 1})
     with pytest.raises(NotFound, match="no table"):
         switch.device.read_entries("nowhere")
+    with pytest.raises(NotFound, match=r"did you mean 'IngressPipe\.longest'") as unknown:
+        switch.set_default("IngressPipe.longst", "miss")
+    assert "tbl_" not in str(unknown.value)
+    with pytest.raises(InvalidArgument, match="bits outside its prefix of length 8"):
+        switch.insert("longest", {"a": 1, "c": (1, 8)}, "miss")
+    with pytest.raises(InvalidArgument, match="bits outside its mask 0xf0"):
+        switch.insert("ternaries", {"b": (0x1F, 0xF0)}, "miss", priority=1)
+
+
+@pytest.mark.parametrize("port", [-1, 512, 100_000])
+def test_a_port_that_cannot_be_is_refused(switch: Switch, port: int) -> None:
+    for run in (switch.process, switch.enqueue):
+        with pytest.raises(InvalidArgument, match=f"port {port} is outside 0..511"):
+            run(port, bytes(64))
 
 
 def test_wrong_kind_of_match_is_named(switch: Switch) -> None:
