@@ -70,7 +70,8 @@ class RankProcesses:
         """Wait until all have ended; RunFailedError names the first that failed.
 
         Those that fail since another is gone may be noticed before it: where some ranks are
-        `blamed` in the end, the first of them is named.
+        `blamed` in the end, the first of them is named. Where none is, and all end alike in time,
+        it says so.
         """
         failed: dict[int, int] = {}
         deadline = float("inf")
@@ -89,7 +90,12 @@ class RankProcesses:
         if failed:
             causes = [rank for rank in failed if rank in blamed()]
             rank = (causes or list(failed))[0]
-            raise RunFailedError(f"rank {rank} {_ending(failed[rank])}: see what it said above")
+            who = f"rank {rank}"
+            all_alike = len(failed) == len(self._processes) and len(set(failed.values())) == 1
+            if all_alike and len(failed) > 1 and not causes:
+                # Such as a script that is not there: none is more to blame than another.
+                who = "every rank"
+            raise RunFailedError(f"{who} {_ending(failed[rank])}: see what it said above")
 
     def _end_all(self) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):

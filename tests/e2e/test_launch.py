@@ -103,6 +103,11 @@ def test_a_rank_that_dies_ends_the_launch_and_is_named() -> None:
     assert time.monotonic() - began < 60
 
 
+def test_ranks_that_all_end_alike_are_not_told_apart() -> None:
+    last = launched("raise SystemExit(7)").stderr.splitlines()[-1]
+    assert last == "bluetree: every rank ended with exit code 7: see what it said above"
+
+
 HANGS = """
 import signal
 import numpy as np
