@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +22,10 @@ from traffic.commands import (
     Exclude,
     Move,
 )
+
+_END_S = 2.0
+"""For how long a process may take to end once it is killed."""
+_LOOK_S = 0.05
 
 
 class LiveNetwork(Protocol):
@@ -168,8 +173,12 @@ class Roster:
         hosts = {host.name for host in network.hosts}
         if name not in hosts and name not in network.topology.switches:
             raise BadInputError(f"{name}: the network has no such switch or host")
-        if name not in self._down and name not in self._up.ended_switches():
-            raise BadInputError(f"{name}: it runs, and only what is dead is started anew")
+        # A killed process is deaf for a moment before it has ended.
+        deadline = time.monotonic() + _END_S
+        while name not in self._down and name not in self._up.ended_switches():
+            if time.monotonic() > deadline:
+                raise BadInputError(f"{name}: it runs, and only what is dead is started anew")
+            time.sleep(_LOOK_S)
         self._start_anew(name)
         self._down.discard(name)
 
