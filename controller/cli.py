@@ -8,7 +8,6 @@ traceback. With `--json`, stdout carries one JSON document and nothing else.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -150,8 +149,7 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         _say("interrupted")
         return 130
     except OutputClosedError:
-        # Whoever read the output has enough of it; nothing more can be flushed to them.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read the output has enough of it.
         return 0
     except Exception as error:
         code = _exit_code(error)

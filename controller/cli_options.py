@@ -182,9 +182,16 @@ def printing() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError as error:
+        _give_up_output()
         raise OutputClosedError from error
     except OSError as error:
+        _give_up_output()
         raise RunFailedError(f"the output cannot be written: {error.strerror}") from None
+
+
+def _give_up_output() -> None:
+    """Let what is still in the buffer go nowhere: at its end Python would try to write it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -201,6 +208,7 @@ def stdout() -> Console:
         """Ends as `printing` does when the reader has gone; rich's own way is exit code 1."""
 
         def on_broken_pipe(self) -> None:
+            _give_up_output()
             raise OutputClosedError
 
     console = Output()
