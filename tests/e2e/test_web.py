@@ -21,6 +21,9 @@ from tests.testbeds import Bluetree
 
 DEADLINE_S = 30
 
+STRANGER = "evil.example"
+"""Another site, of the names that RFC 2606 leaves for this."""
+
 
 @pytest.fixture
 def bluetree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Bluetree]:
@@ -144,13 +147,13 @@ def test_metrics_and_refusals(bluetree: Bluetree) -> None:
     assert (code, "no such job" in error) == (400, True)
     # Another site's page, and another site's name for this address, are refused.
     for headers in (
-        {"Host": "evil.example"},
+        {"Host": STRANGER},
         {"Host": "[1"},
-        {"Origin": "http://evil.example"},
+        {"Origin": f"http://{STRANGER}"},
         {"Origin": "null"},
     ):
         assert _refusal(change, b'{"k": 1}', "application/json", **headers)[0] == 403
-    assert _refusal(f"{url}status.json", None, "text/plain", Host="evil.example")[0] == 403
+    assert _refusal(f"{url}status.json", None, "text/plain", Host=STRANGER)[0] == 403
     own = {"Content-Type": "application/json", "Origin": url.rstrip("/")}
     with urllib.request.urlopen(
         urllib.request.Request(change, b'{"k": 1}', own), timeout=DEADLINE_S

@@ -80,7 +80,10 @@ def test_programs_of_both_roots_fit_together() -> None:
 
 def test_roots_without_a_destination_are_refused() -> None:
     topology = parse("fat-tree:k=4", WorkloadOptions())
-    with pytest.raises(NetworkError, match="core9: fat-tree:k=4 has no such switch"):
+    with pytest.raises(
+        NetworkError,
+        match="core9: no such switch to be a root in fat-tree:k=4; it has core0, core1",
+    ):
         wire(topology, spares=["core9"])
     with pytest.raises(NetworkError, match="core1: no destination is attached to it"):
         reroot(wire(topology, spares=["core3"]), "core1")
