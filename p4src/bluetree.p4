@@ -14,6 +14,9 @@
  *            |                                                               |
  *            +------- every packet ends in exactly one cell of `outcomes` ---+
  *
+ * `arrived` counts every frame by the port that it came in at, `departed` by the port that it left by:
+ * what one end of a link counts as departed, the other counts as arrived, or it was lost between.
+ *
  * This file only includes, orders the controls and instantiates the switch. All state lives in the
  * ingress: bmv2 runs it in one thread.
  */
@@ -39,6 +42,7 @@ control BluetreeIngress(inout headers_t hdr,
                         inout metadata_t meta,
                         inout standard_metadata_t standard_metadata) {
     counter(OUTCOMES, CounterType.packets) outcomes;
+    counter(PORTS, CounterType.packets) arrived;
     Admission()   admission;
     Aggregation() aggregation;
     Upstream()    upstream;
@@ -48,6 +52,7 @@ control BluetreeIngress(inout headers_t hdr,
     Priority()    priority;
 
     apply {
+        arrived.count((bit<32>)standard_metadata.ingress_port);
         /* Nothing leaves unless a control below says where to. */
         mark_to_drop(standard_metadata);
 
@@ -94,15 +99,20 @@ control BluetreeIngress(inout headers_t hdr,
 control BluetreeEgress(inout headers_t hdr,
                        inout metadata_t meta,
                        inout standard_metadata_t standard_metadata) {
+    counter(PORTS, CounterType.packets) departed;
     Pruning()  pruning;
     Delivery() delivery;
 
     apply {
+        meta.is_pruned = false;
         if (hdr.agg.isValid() && hdr.ipv4.dst_addr[31:28] == IPV4_MULTICAST) {
             if (hdr.agg.kind == kind_t.REQUEST && hdr.agg.flags & FLAG_DIRECT == 0) {
                 pruning.apply(hdr, meta, standard_metadata);
             }
             delivery.apply(hdr, standard_metadata);
+        }
+        if (!meta.is_pruned) {
+            departed.count((bit<32>)standard_metadata.egress_port);
         }
     }
 }

@@ -103,6 +103,27 @@ def answer(
     )
 
 
+def requesting(chunk: int, wanted: int, flags: int = 0, job: int = 1) -> bytes:
+    """The destination's request for the sources of a set."""
+    group = group_ip(job)
+    message = Aggregation(
+        kind=Kind.REQUEST, job=job, source=DESTINATION_SOURCE, chunk=chunk, flags=flags, weight=6
+    )
+    return bytes(
+        Ether(src=mac_text(DESTINATION_MAC), dst=group_mac(group))
+        / IP(src=DESTINATION_IP, dst=group, ttl=255, flags="DF")
+        / UDP(sport=AGG_UDP_PORT, dport=AGG_UDP_PORT)
+        / message
+        / Lanes(values=source_set(wanted))
+    )
+
+
+def source_set(wanted: int) -> list[int]:
+    """A set of sources as the lanes of a message."""
+    words = wanted.to_bytes(4 * LANES, "big")
+    return [int.from_bytes(words[at : at + 4], "big", signed=True) for at in range(0, 4 * LANES, 4)]
+
+
 def to_parent(frame: bytes, **changes: int) -> tuple[int, bytes]:
     """The frame on its way to the parent, unchanged but for the hop and `changes` of its header.
 

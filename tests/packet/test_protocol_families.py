@@ -11,7 +11,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from p4src.constants import AGG_UDP_PORT, LANES, Flag, Kind, Outcome
+from p4src.constants import Flag, Kind, Outcome
 from tests.packet.program import (
     CHILD,
     OWN_SOURCE,
@@ -24,19 +24,19 @@ from tests.packet.program import (
 )
 from tests.packet.program_frames import (
     DESTINATION_IP,
-    DESTINATION_MAC,
     answer,
     contribution,
     fanned_out,
     lanes,
     remade,
+    requesting,
+    source_set,
     sum_to_parent,
     summed,
     to_parent,
 )
 from tests.packet.targets import Target
 from topologies.network import mac_text
-from traffic.message import DESTINATION_SOURCE, group_ip, group_mac
 from traffic.wire import Aggregation, Lanes
 
 JOB = Job(sources=(*WORKERS[:3], CHILD))
@@ -100,30 +100,10 @@ def _stored(frame: bytes, asking: bytes, source: Source) -> tuple[int, bytes]:
     return source.port, remade(packet)
 
 
-def _request(chunk: int, wanted: int, flags: int = 0, job: int = 1) -> bytes:
-    message = Aggregation(
-        kind=Kind.REQUEST, job=job, source=DESTINATION_SOURCE, chunk=chunk, flags=flags, weight=6
-    )
-    group = group_ip(job)
-    frame = (
-        Ether(src=mac_text(DESTINATION_MAC), dst=group_mac(group))
-        / IP(src=DESTINATION_IP, dst=group, ttl=255, flags="DF")
-        / UDP(sport=AGG_UDP_PORT, dport=AGG_UDP_PORT)
-        / message
-        / Lanes(values=_set(wanted))
-    )
-    return bytes(frame)
-
-
-def _set(wanted: int) -> list[int]:
-    words = wanted.to_bytes(4 * LANES, "big")
-    return [int.from_bytes(words[at : at + 4], "big", signed=True) for at in range(0, 4 * LANES, 4)]
-
-
 def _asked(frame: bytes, missing: list[int]) -> list[tuple[int, bytes]]:
     """The copies of a request: to the missing sources only, with their set."""
     packet = Ether(frame)
-    packet[Lanes].values = _set(sum(1 << i for i in missing))
+    packet[Lanes].values = source_set(sum(1 << i for i in missing))
     packet[UDP].chksum = 0
     return fanned_out(bytes(packet), [JOB.sources[i] for i in missing])
 
@@ -216,7 +196,7 @@ def test_loss_of_every_packet_up(switch: BluetreeSwitch, lost: int) -> None:
         for i, source in enumerate(JOB.sources):
             if i != lost:
                 switch.check(source.port, _frame(i, chunk, factor), Outcome.ABSORBED)
-        request = _request(chunk, 1)
+        request = requesting(chunk, 1)
         copies = _asked(request, [lost])
         switch.check_all([(PARENT_PORT, request)], {Outcome.FANNED_OUT: 1}, copies)
         again = _frame(lost, chunk, factor, Flag.RESENT)
@@ -228,7 +208,7 @@ def test_loss_of_every_packet_up_the_sum(switch: BluetreeSwitch) -> None:
     """The sum itself is lost: a request meets the full slot and is turned into it."""
     for chunk, factor in ROUNDS:
         _complete(switch, chunk, factor)
-        packet = Ether(_request(chunk, 1))
+        packet = Ether(requesting(chunk, 1))
         group = packet[IP].dst
         packet.dst = mac_text(PARENT_MAC)
         packet[IP].src, packet[IP].dst, packet[IP].ttl = group, DESTINATION_IP, 254
@@ -238,7 +218,7 @@ def test_loss_of_every_packet_up_the_sum(switch: BluetreeSwitch) -> None:
         header.weight = JOB.weight
         packet[Lanes].values = list(_total(factor))
         leaving = (PARENT_PORT, remade(packet))
-        switch.check(PARENT_PORT, _request(chunk, 1), Outcome.REEMITTED, leaving)
+        switch.check(PARENT_PORT, requesting(chunk, 1), Outcome.REEMITTED, leaving)
 
 
 @pytest.mark.parametrize("lost", range(len(JOB.sources)))
@@ -256,7 +236,7 @@ def test_loss_of_every_packet_down(switch: BluetreeSwitch, lost: int) -> None:
 
 def test_requests_for_nothing_yet_ask_all(switch: BluetreeSwitch) -> None:
     """A switch that was restarted, or that nothing has reached: every source is asked."""
-    request = _request(0, 1)
+    request = requesting(0, 1)
     copies = _asked(request, list(range(LAST + 1)))
     switch.check_all([(PARENT_PORT, request)], {Outcome.FANNED_OUT: 1}, copies)
 
@@ -264,12 +244,12 @@ def test_requests_for_nothing_yet_ask_all(switch: BluetreeSwitch) -> None:
 def test_requests_for_what_is_past_end_here(switch: BluetreeSwitch) -> None:
     _complete(switch, 0, 1)
     _send(switch, 0, JOB.window, 3)
-    switch.check(PARENT_PORT, _request(0, 1), Outcome.STALE)
+    switch.check(PARENT_PORT, requesting(0, 1), Outcome.STALE)
 
 
 def test_direct_requests_pass_as_they_came(switch: BluetreeSwitch) -> None:
     _complete(switch, 0, 1)
-    request = _request(0, 0, Flag.DIRECT)
+    request = requesting(0, 0, Flag.DIRECT)
     copies = fanned_out(request, JOB.sources)
     switch.check_all([(PARENT_PORT, request)], {Outcome.FANNED_OUT: 1}, copies)
 
@@ -277,9 +257,9 @@ def test_direct_requests_pass_as_they_came(switch: BluetreeSwitch) -> None:
 def test_only_the_parent_asks_and_answers(switch: BluetreeSwitch) -> None:
     """A worker that answers or asks in the destination's place changes nothing for the others."""
     for source in JOB.sources:
-        for frame in (_request(0, 1), answer(0, lanes(9))):
+        for frame in (requesting(0, 1), answer(0, lanes(9))):
             switch.check(source.port, frame, Outcome.UNREGISTERED)
-    switch.check(PARENT_PORT, _request(0, 1, job=2), Outcome.UNREGISTERED)
+    switch.check(PARENT_PORT, requesting(0, 1, job=2), Outcome.UNREGISTERED)
     _complete(switch, 0, 1)
 
 

@@ -26,7 +26,6 @@ control Pruning(inout headers_t hdr,
     }
 
     apply {
-        meta.is_pruned = false;
         branches.apply();
         if (meta.is_pruned) {
             mark_to_drop(standard_metadata);
