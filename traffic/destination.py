@@ -43,6 +43,7 @@ from traffic.stream import Mismatches
 _OVERFLOW = Flag.OVERFLOW.value
 _RESENT = Flag.RESENT.value
 _CONTRIBUTE = Kind.CONTRIBUTE.value
+_MARKS = (Flag.DIRECT, Flag.LATE, Flag.RESENT)
 
 
 class Destination:
@@ -58,8 +59,7 @@ class Destination:
         self._gathering: dict[int, Gathering] = {}
         self._ledger = open_ledger(config)
         self._out = Outgoing(config, self._ledger)
-        self._complete_count = 0
-        self._next = 0
+        self._complete_count = self._next = 0
         self._mismatches = Mismatches()
         self._answered_at: dict[int, int] = {}
         self._overflowed: set[int] = set()
@@ -150,11 +150,12 @@ class Destination:
     @property
     def stats(self) -> DestinationStats:
         """What has been received and sent so far."""
+        direct, late, resent = (self._marks[flag] for flag in _MARKS)
         return DestinationStats(
             MappingProxyType(dict(self._frames)),
-            self._marks[Flag.DIRECT],
-            self._marks[Flag.LATE],
-            self._marks[Flag.RESENT],
+            direct,
+            late,
+            resent,
             self._answers,
             self._answers_again,
             len(self._overflowed),
@@ -334,9 +335,7 @@ class Destination:
 
     def _note_marks(self, flags: int) -> None:
         if flags:
-            for flag in (Flag.DIRECT, Flag.LATE, Flag.RESENT):
-                if flags & flag:
-                    self._marks[flag] += 1
+            self._marks.update(flag for flag in _MARKS if flags & flag)
 
     def _take(self, message: Message, now: int) -> Verdict:
         chunk = self._index(message)
@@ -379,8 +378,11 @@ class Destination:
             self._answered_at[chunk] = now
         if chunk in self._overflowed:
             flags |= _OVERFLOW
-        self._answers += 1
-        return self._out.answer(chunk, self._epochs.term(self.config.first_chunk + chunk), flags)
+        copies = 1 if self._requests is None else self._requests.copies
+        self._answers += copies
+        self._answers_again += copies - 1
+        frames = self._out.answer(chunk, self._epochs.term(self.config.first_chunk + chunk), flags)
+        return frames * copies
 
     def _request(self, chunk: int) -> bytes:
         """Ask for the sources of a chunk that are not covered, or for all, past all switches."""

@@ -36,6 +36,9 @@ REORDERING = 3
 
 MAX_COPIES = 3
 
+MORE_COPIES = (0.5, 2)
+"""Losses a chunk, on average of the last, above which an answer is sent twice, and thrice."""
+
 REPEATS = 8
 """How often a destination repeats its last answers when all chunks are complete."""
 
@@ -71,7 +74,7 @@ class RequestConfig:
 class _Expected:
     """A chunk that the workers may have sent and that is not complete."""
 
-    __slots__ = ("asked", "asked_at", "deadline", "newer", "order", "since")
+    __slots__ = ("asked", "asked_at", "deadline", "losses", "newer", "order", "since")
 
     def __init__(self, now: int, order: int) -> None:
         self.since = now
@@ -80,6 +83,8 @@ class _Expected:
         self.newer = 0
         self.asked = 0
         self.asked_at = now
+        # Requests for it while others were helped.
+        self.losses = 0
 
 
 class Requests:
@@ -105,6 +110,8 @@ class Requests:
         self._overdue: list[int] = []
         # How long chunks take from when they are expected.
         self._took: deque[int] = deque(maxlen=HORIZON)
+        # How often each of the last complete chunks lost something.
+        self._losses: deque[int] = deque(maxlen=HORIZON)
         self._complete = 0
         # How long a chunk may take, and how long none may become complete.
         self._patience = self._lull = config.quiet
@@ -124,6 +131,16 @@ class Requests:
     def _rounds(self) -> int:
         """How often, on average, each expected chunk was asked for since one became complete."""
         return self._fruitless // max(1, len(self._expected))
+
+    @property
+    def copies(self) -> int:
+        """How often an answer is sent at once: where much is lost, more than once.
+
+        One that is lost near the root is lost to all workers. Each would ask for it, and nothing
+        sums what they send; the links down carry little else.
+        """
+        losses = sum(self._losses)
+        return 1 + sum(losses > most * len(self._losses) for most in MORE_COPIES)
 
     @property
     def direct(self) -> bool:
@@ -179,6 +196,7 @@ class Requests:
         if entry is not None:
             self._fresh.pop(chunk, None)
             self._measure(now - entry.since)
+            self._losses.append(entry.losses)
             if entry.asked == 1:
                 # Karn: of several requests it is not known which one helped.
                 self._asking.took(now - entry.asked_at)
@@ -279,6 +297,7 @@ class Requests:
         entry = self._expected[chunk]
         # While requests help some chunk, it is loss that keeps others waiting, not congestion.
         is_helping = self._helped_at > entry.asked_at
+        entry.losses += is_helping
         wait = self._asking.timeout(0 if is_helping else entry.asked)
         # What was asked for waits in the queues that everything else does.
         wait = max(wait, self._patience // 2)

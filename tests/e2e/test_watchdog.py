@@ -135,9 +135,15 @@ def test_bluetree_run_says_it_on_stderr(tree: str, capsys: pytest.CaptureFixture
 
 
 def test_a_run_that_goes_on_says_where_it_stood(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["docs/fig1.json", "-k", "2", "--op", "allreduce", "--chunks", "4", "--loss", "0.4"]
-    assert invoke(["run", *words, "--seed", "1", "--target", "fabric"]) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if "is stuck" in line]
+    # Half of all frames are lost; whether a chunk takes so long is the seed's to say.
+    words = ["docs/fig1.json", "-k", "2", "--op", "allreduce", "--chunks", "4", "--loss", "0.5"]
+    lines: list[str] = []
+    for seed in range(1, 11):
+        assert invoke(["run", *words, "--seed", str(seed), "--target", "fabric"]) == 0
+        said = capsys.readouterr().err.splitlines()
+        lines += [line for line in said if "is stuck" in line]
+        if lines:
+            break
     assert lines
     for line in lines:
         assert line.startswith("job 1 is stuck: chunk ")

@@ -13,6 +13,7 @@ from traffic.destination import Recipient, Verdict
 from traffic.endpoint import Op
 from traffic.errors import ConfigError, Refusal
 from traffic.message import decode_datagram, decode_frame, group_ip
+from traffic.requests import RequestConfig
 
 SOLO = [frozenset({0}), frozenset({1}), frozenset({2})]
 NESTED = [*SOLO, frozenset({0, 1}), frozenset({0, 1, 2})]
@@ -187,6 +188,27 @@ def test_marks_are_counted() -> None:
     stats = dest.stats
     assert (stats.direct, stats.late, stats.resent) == (1, 1, 2)
     assert (stats.answers, stats.answers_again) == (2, 1)
+
+
+def test_where_much_is_lost_an_answer_leaves_more_than_once_and_is_counted_as_often() -> None:
+    asking = RequestConfig(quiet=100, timeout=10, max_timeout=1_000, direct_time=10_000)
+    dest = destination(SOLO[:1], 1, chunks=400, window=8, requests=asking)
+    dest.start(0)
+    now, frames = 0, []
+    for chunk in range(8, 400, 8):
+        # Slot 0 gets on; whatever else is expected has to be asked for.
+        dest.receive(contribution(1, ONES, chunk=chunk - 8), now + 1)
+        now += 1_000
+        assert dest.tick(now)
+        for other in range(chunk - 7, chunk):
+            frames = dest.receive(contribution(1, ONES, chunk=other), now)
+    answers = [message for frame in frames if (message := decode_frame(frame)).kind == Kind.RESULT]
+    assert len(answers) == 2
+    assert answers[0] == answers[1]
+    assert answers[0].flags == 0
+    stats = dest.stats
+    assert stats.answers - stats.answers_again == dest.completed
+    assert stats.answers_again > dest.completed // 2
 
 
 def test_one_answer_serves_many_that_ask_within_the_interval() -> None:

@@ -108,3 +108,46 @@ def test_nothing_is_repeated_where_nothing_had_to_be_asked_for() -> None:
     complete(requests, *range(40), now=100)
     assert requests.next_deadline is None
     assert list(requests.repeats(10**9)) == []
+
+
+def lose(requests: Requests, now: int, losses: int) -> int:
+    """Have one slot of eight get on, and all others asked for, so often before they are complete;
+    twenty times. Returns the time then."""
+    ahead = max(requests.expected)
+    for _ in range(20):
+        others = [chunk for chunk in requests.expected if chunk != ahead]
+        for _ in range(losses):
+            complete(requests, ahead, now=now + 1)
+            ahead += 8
+            now += 10 * QUIET
+            list(requests.due(now))
+        complete(requests, *others, now=now)
+    return now
+
+
+def test_answers_leave_more_than_once_while_chunks_have_to_be_asked_for() -> None:
+    requests = started(chunks=100_000, window=8)
+    assert requests.copies == 1
+    now = lose(requests, 0, losses=1)
+    assert requests.copies == 2
+    now = lose(requests, now, losses=4)
+    assert requests.copies == 3
+    for _ in range(8):
+        complete(requests, *requests.expected, now=now + 1)
+    assert requests.copies == 1
+
+
+def test_what_is_asked_for_while_nothing_gets_on_was_not_lost() -> None:
+    requests = started(window=32)
+    now = 0
+    for first in range(0, 320, 32):
+        now += 1
+        complete(requests, *range(first, first + 32), now=now)
+    # Some worker is stopped for a while: nothing that is asked for comes.
+    asked = 0
+    for _ in range(100):
+        now += QUIET
+        asked += len(list(requests.due(now)))
+    assert asked > 32
+    complete(requests, *range(320, 352), now=now)
+    assert requests.copies == 1
