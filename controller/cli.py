@@ -35,6 +35,10 @@ COMMANDS = {
         "cli_jobs",
         "Give a running job other blue switches, or another root, between two of its chunks.",
     ),
+    "rejoin": (
+        "cli_jobs",
+        "Bring dead workers back into a job that goes on without them, under their ranks.",
+    ),
     "counters": (
         "cli_jobs",
         "Show what became of packets at every switch, and the messages on every link.",

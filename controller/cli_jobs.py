@@ -1,4 +1,4 @@
-"""The commands against a testbed that is up: status, start, reallocate, counters, stop."""
+"""The commands against a testbed that is up: status, start, reallocate, rejoin, counters, stop."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "counters_command",
     "reallocate_command",
+    "rejoin_command",
     "start_command",
     "status_command",
     "stop_command",
@@ -157,6 +158,23 @@ def reallocate_command(
     with ControllerClient(folder) as client:
         change = client.reallocate(api.ReallocateRequest(job=job, choice=choice, root=root or ""))
         _show_change(change, as_json, "reallocated")
+
+
+@click.command("rejoin")
+@click.argument("workers", nargs=-1, metavar="[WORKER]...")
+@click.option("--job", type=click.IntRange(1), metavar="J", help="Which job. [default: the one]")
+@_common
+def rejoin_command(
+    folder: Folder, as_json: bool, workers: tuple[str, ...], job: int | None
+) -> None:
+    """Bring dead workers back into a job that goes on without them, under their ranks.
+
+    Their processes are started anew where they have ended. Without WORKER all that the job goes on
+    without come back.
+    """
+    with ControllerClient(folder) as client:
+        change = client.rejoin(api.RejoinRequest(job=job, workers=workers))
+        _show_change(change, as_json, f"has {', '.join(change.came_back)} again")
 
 
 @click.command("counters")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.compile import JobPlan, destination_bits, destination_sources
@@ -11,6 +11,7 @@ from p4src.constants import LANES
 from topologies.network import Host, Network, ip_text, mac_text
 from traffic.collectives.calls import Call
 from traffic.collectives.calls import Kind as CallKind
+from traffic.commands import AttachWorker, Command
 from traffic.destination_config import DestinationConfig, Recipient
 from traffic.endpoint import Op
 from traffic.message import (
@@ -22,6 +23,7 @@ from traffic.message import (
     group_ip,
     group_mac,
 )
+from traffic.reports import Values
 from traffic.requests import RequestConfig
 from traffic.stream import Stream
 from traffic.worker_config import WorkerConfig
@@ -116,6 +118,29 @@ def worker_config(
         ask_timeout=timing.ask_timeout,
         absent=absent_ranks(network, plan),
     )
+
+
+def attach_workers(
+    network: Network,
+    plan: JobPlan,
+    op: Op,
+    timing: Timing,
+    values: Stream | Sequence[Values],
+    first_chunk: int,
+    ranks: Collection[int] | None = None,
+) -> list[tuple[str, Command]]:
+    """What gives a job to hosts of its workers, by rank in the network; None is all of the plan.
+
+    `values`: an endless tensor, or those of each worker by rank in the job.
+    """
+    commands: list[tuple[str, Command]] = []
+    for rank, host in enumerate(members(network, plan)):
+        if host.rank in plan.absent if ranks is None else host.rank not in ranks:
+            continue
+        told = worker_config(network, plan, host, op, timing, first_chunk)
+        own = values if isinstance(values, Stream) else values[rank]
+        commands.append((host.name, AttachWorker(told, own)))
+    return commands
 
 
 def call_worker(

@@ -101,6 +101,9 @@ def _how_it_goes_on(job: api.JobStatus) -> str:
     parts = []
     if job.left_out:
         parts.append(f"{'went' if _is_over(job) else 'goes'} on without {', '.join(job.left_out)}")
+    if job.came_back:
+        back = ", ".join(f"{one.worker} from chunk {one.first_chunk} on" for one in job.came_back)
+        parts.append(f"{'had' if _is_over(job) else 'has'} again {back}")
     if job.avoids:
         parts.append(
             f"{'went' if _is_over(job) else 'goes'} round {', '.join(job.avoids)}, root {job.root}"

@@ -81,6 +81,7 @@ class WorkerProgress:
 
     Attributes:
         epoch, moved_at: the latest epoch, and the chunk from which it holds.
+        first_chunk: the first that it has a part in.
         next_chunk: the number above all chunks that have left.
         drained_below: every chunk below it is answered.
         drained: whether every chunk of the epochs before the latest is answered.
@@ -95,6 +96,7 @@ class WorkerProgress:
     job: int
     epoch: int
     moved_at: int
+    first_chunk: int
     next_chunk: int
     drained_below: int
     drained: bool
@@ -118,6 +120,7 @@ class WorkerProgress:
             job=worker.job,
             epoch=worker.epoch,
             moved_at=worker.moved_at,
+            first_chunk=worker.config.first_chunk,
             next_chunk=worker.next_chunk,
             drained_below=worker.drained_below,
             drained=worker.drained,

@@ -61,8 +61,8 @@ class Window:
         return self._next
 
     def first(self) -> list[int]:
-        """The chunks that leave at the start."""
-        return self._leave(range(min(self._distances[0], self.chunks)))
+        """The chunks that leave at the start; none where they have left."""
+        return self._leave(range(self._next, min(self._distances[0], self.chunks)))
 
     def is_answered(self, chunk: int) -> bool:
         """Whether a chunk has been answered."""

@@ -213,7 +213,7 @@ class Worker:
         return self._in_flight.next_deadline
 
     def start(self, now: int) -> list[bytes]:
-        """The first window of chunks."""
+        """The first window of chunks; nothing where it has left."""
         return self._first(self._window.first(), now)
 
     def hold(self) -> int:

@@ -26,11 +26,10 @@ from controller.compile import JobPlan, destination_bits
 from controller.endpoints import (
     Timing,
     absent_ranks,
+    attach_workers,
     destination_config,
     job_sources,
-    members,
     window_time,
-    worker_config,
 )
 from controller.errors import (
     BadInputError,
@@ -62,7 +61,6 @@ from topologies.rerooting import reroot
 from traffic.commands import (
     Answer,
     AttachDestination,
-    AttachWorker,
     Command,
     Detach,
     Exclude,
@@ -181,14 +179,27 @@ class NetworkClient:
         stream = values if isinstance(values, Stream) else None
         chunks = 0 if isinstance(values, Stream) else len(values[0])
         to = destination_config(network, plan, op, timing, chunks, first_chunk, stream)
-        commands: list[tuple[str, Command]] = [(network.destination.name, AttachDestination(to))]
-        for rank, host in enumerate(members(network, plan)):
-            if host.rank in plan.absent:
-                continue
-            told = worker_config(network, plan, host, op, timing, first_chunk)
-            own = values if isinstance(values, Stream) else values[rank]
-            commands.append((host.name, AttachWorker(told, own)))
-        self.tell(commands)
+        workers = attach_workers(network, plan, op, timing, values, first_chunk)
+        self.tell([(network.destination.name, AttachDestination(to)), *workers])
+
+    def join(
+        self,
+        plan: JobPlan,
+        ranks: Collection[int],
+        op: Op,
+        stream: Stream,
+        *,
+        first_chunk: int,
+        root: str | None = None,
+        avoids: Collection[str] = (),
+    ) -> None:
+        """Give a job to workers that its plan is without, by rank in the network, as in `attach`.
+
+        They move with the others to a plan that has them, from their first chunk on, which nobody
+        may have sent, and start when what is before it has drained.
+        """
+        network, timing = self.rooted(root, avoids), self.timing(plan)
+        self.tell(attach_workers(network, plan, op, timing, stream, first_chunk, ranks))
 
     def start(self, job: int) -> None:
         """Let the workers of a job send."""
@@ -298,6 +309,12 @@ class NetworkClient:
             for part in (Part.WORKERS, Part.DESTINATION):
                 with suppress(SilentHostsError):
                     self.tell_job(Detach(job), part)
+
+    def dismiss(self, job: int, names: Collection[str]) -> None:
+        """Let some hosts forget a job that goes on; those that are silent do so later."""
+        down = self.describe().down
+        with suppress(SilentHostsError):
+            self.tell([(name, Detach(job)) for name in names if name not in down])
 
     def tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
         """Have hosts carry out commands; their answers in order."""

@@ -28,8 +28,9 @@ class JobProgress:
 
     @property
     def completed(self) -> int:
-        """Chunks that every worker that answers has the answer to."""
-        return min((worker.completed for worker in self.workers), default=0)
+        """Chunks that every worker that answers, and has a part in them, has the answer to."""
+        first = min((worker.first_chunk for worker in self.workers), default=0)
+        return min((one.completed + one.first_chunk - first for one in self.workers), default=0)
 
     @property
     def drained_below(self) -> int:

@@ -46,8 +46,16 @@ class ReallocateRequest(_message.Message):
     root: str
     def __init__(self, job: _Optional[int] = ..., choice: _Optional[_Union[Choice, _Mapping]] = ..., root: _Optional[str] = ...) -> None: ...
 
+class RejoinRequest(_message.Message):
+    __slots__ = ("job", "workers")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    workers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job: _Optional[int] = ..., workers: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class Change(_message.Message):
-    __slots__ = ("job", "epoch", "strategy", "k", "blue", "congestion", "total_congestion", "first_chunk", "inserted", "deleted", "installed_after", "first_chunk_after", "seconds", "full", "root", "was", "steps")
+    __slots__ = ("job", "epoch", "strategy", "k", "blue", "congestion", "total_congestion", "first_chunk", "inserted", "deleted", "installed_after", "first_chunk_after", "seconds", "full", "root", "was", "steps", "came_back")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +73,7 @@ class Change(_message.Message):
     ROOT_FIELD_NUMBER: _ClassVar[int]
     WAS_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
+    CAME_BACK_FIELD_NUMBER: _ClassVar[int]
     job: int
     epoch: int
     strategy: str
@@ -82,7 +91,8 @@ class Change(_message.Message):
     root: str
     was: int
     steps: _containers.RepeatedCompositeFieldContainer[Step]
-    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., total_congestion: _Optional[str] = ..., first_chunk: _Optional[int] = ..., inserted: _Optional[int] = ..., deleted: _Optional[int] = ..., installed_after: _Optional[float] = ..., first_chunk_after: _Optional[float] = ..., seconds: _Optional[float] = ..., full: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., was: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ...) -> None: ...
+    came_back: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., total_congestion: _Optional[str] = ..., first_chunk: _Optional[int] = ..., inserted: _Optional[int] = ..., deleted: _Optional[int] = ..., installed_after: _Optional[float] = ..., first_chunk_after: _Optional[float] = ..., seconds: _Optional[float] = ..., full: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., was: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., came_back: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Step(_message.Message):
     __slots__ = ("name", "seconds")
@@ -171,7 +181,7 @@ class SwitchStatus(_message.Message):
     def __init__(self, name: _Optional[str] = ..., device_id: _Optional[int] = ..., address: _Optional[str] = ..., state: _Optional[str] = ..., detail: _Optional[str] = ..., blue_for: _Optional[_Iterable[int]] = ..., capacity: _Optional[int] = ..., in_tree: _Optional[bool] = ..., slots_used: _Optional[int] = ...) -> None: ...
 
 class JobStatus(_message.Message):
-    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "waits_for", "detail", "reallocations", "seed", "links", "root", "goes_on_as", "stuck", "left_out", "on_worker_loss", "avoids", "not_compared")
+    __slots__ = ("job", "op", "phase", "epoch", "strategy", "k", "blue", "congestion", "workers", "window", "slot_base", "chunks", "completed", "correct", "retransmissions", "waits_for", "detail", "reallocations", "seed", "links", "root", "goes_on_as", "stuck", "left_out", "on_worker_loss", "avoids", "not_compared", "came_back")
     JOB_FIELD_NUMBER: _ClassVar[int]
     OP_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -199,6 +209,7 @@ class JobStatus(_message.Message):
     ON_WORKER_LOSS_FIELD_NUMBER: _ClassVar[int]
     AVOIDS_FIELD_NUMBER: _ClassVar[int]
     NOT_COMPARED_FIELD_NUMBER: _ClassVar[int]
+    CAME_BACK_FIELD_NUMBER: _ClassVar[int]
     job: int
     op: str
     phase: str
@@ -226,7 +237,16 @@ class JobStatus(_message.Message):
     on_worker_loss: str
     avoids: _containers.RepeatedScalarFieldContainer[str]
     not_compared: str
-    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., waits_for: _Optional[str] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., seed: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkTotal, _Mapping]]] = ..., root: _Optional[str] = ..., goes_on_as: _Optional[int] = ..., stuck: _Optional[_Union[StuckChunk, _Mapping]] = ..., left_out: _Optional[_Iterable[str]] = ..., on_worker_loss: _Optional[str] = ..., avoids: _Optional[_Iterable[str]] = ..., not_compared: _Optional[str] = ...) -> None: ...
+    came_back: _containers.RepeatedCompositeFieldContainer[Rejoined]
+    def __init__(self, job: _Optional[int] = ..., op: _Optional[str] = ..., phase: _Optional[str] = ..., epoch: _Optional[int] = ..., strategy: _Optional[str] = ..., k: _Optional[int] = ..., blue: _Optional[_Iterable[str]] = ..., congestion: _Optional[str] = ..., workers: _Optional[int] = ..., window: _Optional[int] = ..., slot_base: _Optional[int] = ..., chunks: _Optional[int] = ..., completed: _Optional[int] = ..., correct: _Optional[bool] = ..., retransmissions: _Optional[int] = ..., waits_for: _Optional[str] = ..., detail: _Optional[str] = ..., reallocations: _Optional[int] = ..., seed: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkTotal, _Mapping]]] = ..., root: _Optional[str] = ..., goes_on_as: _Optional[int] = ..., stuck: _Optional[_Union[StuckChunk, _Mapping]] = ..., left_out: _Optional[_Iterable[str]] = ..., on_worker_loss: _Optional[str] = ..., avoids: _Optional[_Iterable[str]] = ..., not_compared: _Optional[str] = ..., came_back: _Optional[_Iterable[_Union[Rejoined, _Mapping]]] = ...) -> None: ...
+
+class Rejoined(_message.Message):
+    __slots__ = ("worker", "first_chunk")
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    FIRST_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    worker: str
+    first_chunk: int
+    def __init__(self, worker: _Optional[str] = ..., first_chunk: _Optional[int] = ...) -> None: ...
 
 class StuckChunk(_message.Message):
     __slots__ = ("chunk", "switch", "workers", "cause", "text")

@@ -38,6 +38,7 @@ class Changed:
         full: available switches that have no capacity left.
         root: the switch of the job's destination.
         was: the number of the job before, where the root has changed.
+        came_back: the workers that it has again.
     """
 
     job: Job
@@ -51,6 +52,7 @@ class Changed:
     full: tuple[str, ...]
     root: str
     was: int | None
+    came_back: tuple[str, ...] = ()
 
     @property
     def installed_after(self) -> float:

@@ -96,6 +96,10 @@ class ControllerClient:
         """Give a job other blue switches."""
         return self._change("Reallocate", request, api.Change)
 
+    def rejoin(self, request: api.RejoinRequest) -> api.Change:
+        """Give a job workers back."""
+        return self._change("Rejoin", request, api.Change)
+
     def stop(self, job: int | None) -> api.StopJobReply:
         """End a job, or all."""
         return self._change("StopJob", api.StopJobRequest(job=job), api.StopJobReply)

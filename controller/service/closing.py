@@ -12,7 +12,8 @@ from controller.live.client import NetworkClient
 from controller.live.progress import JobProgress
 from controller.live.state import NetworkDownError
 from controller.service import ledger
-from controller.service.progress import completed, why_late
+from controller.service.progress import completed, is_drained, why_late
+from controller.service.rejoining import Rejoining
 from controller.service.store import Job, Phase, Store
 from controller.service.switchboard import Switchboard, Written
 from topologies.network import Network
@@ -33,6 +34,7 @@ class Closer:
         self._store = store
         self._board = board
         self._hosts = hosts
+        self._rejoining = Rejoining(network, board, hosts)
 
     async def end(self, job: Job, phase: Phase, why: str) -> Written:
         """Let what a job has sent be answered, then end it; what it came to becomes its result."""
@@ -111,8 +113,11 @@ class Closer:
 
     async def give_up_if_killed(self, job: Job, progress: JobProgress) -> None:
         """End a job that waits for a host that was killed; it would wait for ever."""
-        if progress.gone:
-            killed = ", ".join(sorted(progress.gone))
+        view = ledger.rooted(self._network, job)
+        present = job.present(range(len(view.workers)))
+        needed = {view.destination.name, *(view.workers[rank].name for rank in present)}
+        if gone := needed.intersection(progress.gone):
+            killed = ", ".join(sorted(gone))
             await self.abandon(job, f"host {killed} was killed, and the job needs it")
 
     def over(self, number: int, phase: Phase, why: str, **result: object) -> None:
@@ -130,8 +135,12 @@ class Closer:
         """Let the chunks that are under way be answered, and no others."""
         await asyncio.to_thread(self._hosts.stop, job.id)
         deadline = time.monotonic() + FINISH_S
+        is_awaited = bool(job.returning)
         while True:
             progress = await asyncio.to_thread(self._hosts.progress, job.id)
+            if is_awaited and is_drained(progress, job.current.epoch):
+                await self._rejoining.start(job)
+                is_awaited = False
             if progress.done or progress.failure or time.monotonic() > deadline:
                 return progress
             await asyncio.sleep(_POLL_S)

@@ -23,6 +23,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from controller.errors import BadInputError, BluetreeError, RunFailedError
@@ -42,6 +43,7 @@ from controller.service.moments import Stopwatch
 from controller.service.planner import Order, Planner
 from controller.service.progress import DRAIN_S, STALL_S, Silence, Stalls, waits_for, why_late
 from controller.service.reallocation import Reallocation, quiet_fact
+from controller.service.recovery import recover
 from controller.service.store import Job, Phase, Store
 from controller.service.succession import Succession, why_over
 from controller.service.switchboard import Switchboard, Written
@@ -143,11 +145,7 @@ class Engine:
             is_elsewhere = root is not None and (root != own or bool(job.avoids))
             change = self._succession if is_elsewhere else self._reallocation
             proposal = change.propose(job, wish, root)
-            watch.lap("plan")
-            written = await install(self.network, self._store, self.board, job.id)
-            watch.lap("write")
-            await change.move(self._job(job.id), watch, again=False)
-            self._attended.add(job.id)
+            written = await self._move(job, change, watch)
         try:
             answered = await self._first_answer(proposal.job, proposal.epoch)
             watch.lap("first chunk", answered)
@@ -155,9 +153,32 @@ class Engine:
             watch.lap("drain")
         finally:
             self._attended.discard(job.id)
-        total = Written(written.inserted + removed.inserted, removed.deleted, removed.missed)
+        total = written.then(removed)
         changed = self._changed(proposal.job, proposal.choice, watch, answered, total)
         return replace(changed, was=job.id) if is_elsewhere else changed
+
+    async def rejoin(self, number: int | None, names: Sequence[str]) -> Changed:
+        """Give a running job workers back, by default all that it goes on without."""
+        watch = Stopwatch()
+        change = self._reallocation
+        async with self._lock:
+            watch.lap("turn")
+            job = self._running(number)
+            proposal = await change.readmit(job, names)
+            written = await self._move(job, change, watch)
+        try:
+            # They begin when all before has drained.
+            removed = await self._drain(job.id, change, DRAIN_S)
+            watch.lap("drain")
+            answered = await self._first_answer(job.id, proposal.epoch)
+            watch.lap("first chunk", answered)
+        finally:
+            self._attended.discard(job.id)
+        total = written.then(removed)
+        changed = self._changed(job.id, proposal.choice, watch, answered, total)
+        back = set(job.current.absent).difference(changed.job.current.absent)
+        workers = self.network.workers
+        return replace(changed, came_back=tuple(workers[rank].name for rank in sorted(back)))
 
     async def stop(self, number: int | None) -> tuple[Job, ...]:
         """End a job, or all, and take it out of the switches; a job that is over is forgotten."""
@@ -182,31 +203,7 @@ class Engine:
 
         Called before the switches are adopted, so that `programs` says what they should hold.
         """
-        # With a new database too, epochs are above those that switches saw, or recordings hold.
-        known = (await asyncio.to_thread(self._hosts.describe)).newest_epoch
-        self._store.reach_number("epoch", max(known, int(time.time())))
-        attached = {one.job for one in await asyncio.to_thread(self._hosts.jobs)}
-        awaited = {
-            job.successor
-            for job in self._store.jobs()
-            if job.phase is Phase.MOVING and job.id in attached
-        }
-        for job in self._store.jobs():
-            if job.phase.is_over or job.id in awaited:
-                continue
-            if job.phase is Phase.INSTALLING:
-                _LOG.warning("job %d: takes back a reallocation that was not installed", job.id)
-                self._store.withdraw(job.id)
-            elif job.phase is Phase.STARTING:
-                _LOG.warning("job %d: takes back a start", job.id)
-                await asyncio.to_thread(self._hosts.detach, job.id)
-                self._store.remove(job.id)
-                continue
-            if job.id not in attached:
-                self._closer.over(job.id, Phase.FAILED, "the network was started anew without it")
-        lives = {job.id for job in self._store.jobs() if not job.phase.is_over}
-        for stranger in attached - lives:
-            await asyncio.to_thread(self._hosts.detach, stranger)
+        await recover(self._store, self._hosts, self._closer)
 
     async def resume(self) -> None:
         """Go on with reallocations and stops that were under way; the switches are adopted."""
@@ -222,6 +219,15 @@ class Engine:
             await asyncio.sleep(WATCH_S)
 
     # How it is done
+
+    async def _move(self, job: Job, change: Change, watch: Stopwatch) -> Written:
+        """From a change that is noted to draining, attended by whoever has asked for it."""
+        watch.lap("plan")
+        written = await install(self.network, self._store, self.board, job.id)
+        watch.lap("write")
+        await change.move(self._job(job.id), watch, again=False)
+        self._attended.add(job.id)
+        return written
 
     async def _attach(self, job: Job) -> None:
         plan = ledger.plan_of(self.network, job, job.current)

@@ -28,7 +28,6 @@ from controller.service.switchboard import Switchboard
 from controller.watchdog import Stuck
 from topologies.network import Host, Network
 from topologies.rerooting import find_detour
-from traffic.commands import Detach
 
 _LOG = logging.getLogger(__name__)
 GIVE_UP_S = 60.0
@@ -119,9 +118,7 @@ class Healer:
 
     async def _release(self, job: Job, cut_off: Collection[Host]) -> None:
         """Let the workers that a job goes on without send for it no more."""
-        if cut_off:
-            commands = [(host.name, Detach(job.id)) for host in cut_off]
-            await asyncio.to_thread(self._hosts.tell, commands)
+        await asyncio.to_thread(self._hosts.dismiss, job.id, [host.name for host in cut_off])
 
 
 def _present(view: Network, job: Job) -> tuple[int, ...]:
@@ -130,13 +127,5 @@ def _present(view: Network, job: Job) -> tuple[int, ...]:
 
 def _used(view: Network, job: Job, without: Collection[int] = ()) -> frozenset[str]:
     """The switches on the ways of a job's workers, but for some, to its destination."""
-    overlay = view.topology.overlay
-    used: set[str] = set()
-    for rank in _present(view, job):
-        if rank in without:
-            continue
-        v = overlay.names.index(view.workers[rank].switch)
-        while v >= 0 and overlay.names[v] not in used:
-            used.add(overlay.names[v])
-            v = overlay.tree.parent[v]
-    return frozenset(used)
+    ranks = (rank for rank in _present(view, job) if rank not in without)
+    return frozenset().union(*(ledger.way_of(view, view.workers[rank]) for rank in ranks))

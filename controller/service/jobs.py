@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 class Phase(enum.StrEnum):
@@ -114,6 +115,28 @@ class Job:
         """The ranks of its workers that take part now, of those that the network has."""
         there = ranks if self.members is None else self.members
         return tuple(rank for rank in there if rank not in self.current.absent)
+
+    @property
+    def returning(self) -> tuple[int, ...]:
+        """Ranks of the workers that come back with its newest allocation, and do not send yet.
+
+        They do once nothing before that allocation is under way.
+        """
+        newest = self.allocation(Role.NEW) or self.current
+        before = (one for one in self.allocations if one.role in (Role.OLD, Role.CURRENT))
+        gone = {rank for one in before for rank in one.absent}
+        return tuple(sorted(gone.difference(newest.absent)))
+
+    @property
+    def returned(self) -> Mapping[int, int]:
+        """The first chunk of each worker that it went on without and has again, by rank."""
+        known = [one for one in self.allocations if one.role is not Role.NEW]
+        first = {
+            rank: after.first_chunk
+            for before, after in pairwise(known)
+            for rank in set(before.absent).difference(after.absent)
+        }
+        return {rank: first[rank] for rank in sorted(first) if rank not in self.current.absent}
 
     @property
     def begins(self) -> int:

@@ -91,15 +91,20 @@ class Leaving:
 
         Where a switch refuses, all is as it was: raises ChangeRefusedError.
         """
-        names = ", ".join(self._network.workers[rank].name for rank in sorted(ranks))
+        # Who was about to come back has no values for the chunks that are summed anew.
+        out = sorted({*ranks, *job.returning})
+        names = ", ".join(self._network.workers[rank].name for rank in out)
         _LOG.warning("job %d: goes on without %s", job.id, names)
-        new = self._planner.without(job, ranks)
+        new = self._planner.without(job, out)
         quiet = json.loads(self._store.fact(quiet_fact(job.id)) or "{}")
         self._store.propose(job.id, replace(new, baseline=tuple(quiet.items())))
         await install(self._network, self._store, self._board, job.id)
         changed = self._store.job(job.id)
         if changed is not None:
             await self.finish(changed)
+            # They may not know that they have no part in it.
+            back = [self._network.workers[rank].name for rank in job.returning]
+            await asyncio.to_thread(self._hosts.dismiss, job.id, back)
 
     async def finish(self, job: Job) -> None:
         """From moving to draining; it may have been begun before."""

@@ -14,7 +14,7 @@ from controller.placement import Tree, loads
 from controller.program import SwitchProgram
 from controller.service.admission import job_tree
 from controller.service.store import Allocation, Job, Role
-from topologies.network import Network
+from topologies.network import Host, Network
 from topologies.rerooting import reroot
 
 Part: TypeAlias = tuple[int, int]
@@ -60,6 +60,17 @@ def rooted(network: Network, job: Job) -> Network:
 
 def _shape(job: Job) -> Shape:
     return (job.root, job.avoids)
+
+
+def way_of(view: Network, host: Host) -> frozenset[str]:
+    """The switches from a worker to the destination of a network as a job has it."""
+    overlay = view.topology.overlay
+    way: set[str] = set()
+    v = overlay.names.index(host.switch)
+    while v >= 0:
+        way.add(overlay.names[v])
+        v = overlay.tree.parent[v]
+    return frozenset(way)
 
 
 def switches_in_use(network: Network, jobs: Sequence[Job]) -> frozenset[str]:

@@ -50,6 +50,7 @@ def change_message(changed: Changed) -> api.Change:
         root=changed.root,
         was=changed.was,
         steps=[api.Step(name=step.name, seconds=step.seconds) for step in changed.steps],
+        came_back=changed.came_back,
     )
 
 
@@ -70,6 +71,10 @@ def job_message(
         congestion=str(ledger.congestion_of(network, job, allocation)),
         workers=len(job.present(range(len(network.workers)))),
         left_out=[network.workers[rank].name for rank in allocation.absent],
+        came_back=[
+            api.Rejoined(worker=network.workers[rank].name, first_chunk=first)
+            for rank, first in job.returned.items()
+        ],
         on_worker_loss=job.on_loss,
         avoids=job.avoids,
         window=job.window,

@@ -64,11 +64,13 @@ class Planner:
             wish = Wish(wish.strategy, job.current.budget)
         # What it has now is given back before long, so it does not count against it.
         cut_off = {host.rank for host in view.workers if not host.source}
-        absent = tuple(sorted({*job.current.absent, *cut_off}))
+        # Who was about to come back has no values for the chunks that are summed anew.
+        out = {*cut_off, *job.returning}
+        absent = tuple(sorted({*job.current.absent, *out}))
         present = self._present(job)
-        if cut_off:
+        if out:
             ranks = range(len(view.workers)) if present is None else present
-            present = tuple(rank for rank in ranks if rank not in cut_off)
+            present = tuple(rank for rank in ranks if rank not in out)
         choice = self._choose(job.id, present, wish, view)
         successor = replace(
             job,
@@ -163,13 +165,20 @@ class Planner:
 
     def without(self, job: Job, ranks: Iterable[int]) -> Allocation:
         """The allocation of a job as it is, but for some workers; with an epoch of its own."""
+        return self._changed(job, {*job.current.absent, *ranks})
+
+    def with_again(self, job: Job, ranks: Iterable[int]) -> Allocation:
+        """The allocation of a job as it is, with some workers again; with an epoch of its own."""
+        return self._changed(job, set(job.current.absent).difference(ranks))
+
+    def _changed(self, job: Job, absent: Collection[int]) -> Allocation:
         now = job.current
         return replace(
             now,
             epoch=self._epoch(now),
             first_chunk=0,
             role=Role.NEW,
-            absent=tuple(sorted({*now.absent, *ranks})),
+            absent=tuple(sorted(absent)),
             kept=0,
         )
 

@@ -131,6 +131,12 @@ class Servicer:
         change = self._engine.reallocate(job, wish, request.root or None)
         return messages.change_message(await _answered(self._whole(change), context))
 
+    async def rejoin(self, request: api.RejoinRequest, context: Context) -> api.Change:
+        """See the proto."""
+        job = request.job if request.HasField("job") else None
+        change = self._engine.rejoin(job, tuple(request.workers))
+        return messages.change_message(await _answered(self._whole(change), context))
+
     async def stop_job(self, request: api.StopJobRequest, context: Context) -> api.StopJobReply:
         """See the proto."""
         job = request.job if request.HasField("job") else None

@@ -42,6 +42,10 @@ class Written:
     deleted: int = 0
     missed: tuple[str, ...] = ()
 
+    def then(self, removed: Written) -> Written:
+        """This, and the removal of what it takes the place of."""
+        return Written(self.inserted + removed.inserted, removed.deleted, removed.missed)
+
 
 class Switchboard:
     """See the module's text. All methods belong to one event loop."""

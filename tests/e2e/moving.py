@@ -100,6 +100,7 @@ class MovingNetwork:
         self.jobs: dict[int, MovingJob] = {}
         self.is_exact = not (conditions.loss or conditions.duplicate or conditions.reorder)
         self._epoch = 0
+        self._killed: set[str] = set()
         self._up = FabricNetwork(network, conditions)
         self._commands = {name: Commands(agent) for name, agent in self._up.agents.items()}
         self._resources = ExitStack()
@@ -239,6 +240,7 @@ class MovingNetwork:
         for host in self.network.workers:
             if kill and host.rank in ranks:
                 self._up.kill(host.name)
+                self._killed.add(host.name)
         self._step()
         self._write(WriteOp.INSERT, new)
         self._step()
@@ -256,6 +258,41 @@ class MovingNetwork:
         self._until(job, lambda worker: worker.drained)
         self._write(WriteOp.DELETE, old)
         return term
+
+    def readmit(self, job: int, ranks: frozenset[int]) -> int:
+        """Bring workers back that a job went on without, until the old epoch has drained, they have
+        begun, and its entries are removed; the first chunk that is theirs again.
+        """
+        moving, network = self.jobs[job], self.jobs[job].network
+        old = moving.plan
+        new = replace(old, epoch=self._next_epoch(job), absent=old.absent - ranks)
+        before = self._counts(new)
+        back = [host for host in network.workers if host.rank in ranks]
+        for host in back:
+            if host.name in self._killed:
+                self._killed.discard(host.name)
+                self._up.restart(host.name)
+                self._commands[host.name] = Commands(self._up.agents[host.name])
+        self._write(WriteOp.INSERT, new)
+        self._step()
+        first = self.hold(job)
+        for host in back:
+            told = worker_config(network, old, host, moving.op, _TIMING, first)
+            self.tell(host.name, AttachWorker(told, moving.stream))
+            self._step()
+        absent, sources = absent_ranks(network, new), job_sources(network, new)
+        asked = destination_bits(network, new.blue, new.present(network))
+        self.tell(network.destination.name, Move(job, new.epoch, first, sources, asked, absent))
+        self._step()
+        moving.gone -= ranks
+        self._tell_workers(job, Move(job, new.epoch, first, absent=absent))
+        moving.epochs.append(Epoch(new, first, before))
+        self._until(job, lambda worker: worker.drained)
+        for host in back:
+            self.tell(host.name, Start(job))
+            self._step()
+        self._write(WriteOp.DELETE, old)
+        return first
 
     def drain(self, job: int, below: int) -> None:
         """Let events happen until every worker has the answer to each chunk below a number."""
@@ -279,7 +316,9 @@ class MovingNetwork:
         chunks = end - self.jobs[job].epochs[0].first_chunk
         assert (destination.completed, destination.mismatches) == (chunks, 0)
         for worker in self.workers(job):
-            assert (worker.done, worker.completed, worker.mismatches) == (True, chunks, 0)
+            # One that came back has those from its first on.
+            assert (worker.done, worker.mismatches) == (True, 0)
+            assert worker.first_chunk + worker.completed == end
             assert worker.failure == ""
 
     def measured(self, job: int, end: int) -> list[tuple[dict[str, int], dict[str, int]]]:

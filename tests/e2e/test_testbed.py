@@ -359,6 +359,8 @@ def test_what_cannot_be_is_refused_in_one_line(bluetree: Bluetree, tree: str) ->
         (["stop", "--job", "9"], "--job 9: no such job"),
         (["start", "--blue", "x"], "--blue x: no such switch"),
         (["restart", "w1"], "w1: no such switch"),
+        (["rejoin"], "no job runs"),
+        (["rejoin", "--job", "9", "w1"], "--job 9: no such job"),
     ):
         said = bluetree(words[0], *words[1:], exit_code=2)["stderr"]
         assert text in said

@@ -102,37 +102,46 @@ def test_a_destination_that_starts_anew_has_what_it_had(
     faults=st.sampled_from([(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (0.1, 0.1, 0.2)]),
     seed=st.integers(0, 10**6),
 )
-def test_workers_that_go_at_any_moment_and_not_all_silently(
+def test_workers_that_go_at_any_moment_and_not_all_silently_and_come_back(
     tree: Tree, faults: tuple[float, float, float], seed: int
 ) -> None:
-    """Over links that lose; allocations change in between. Survivors' sums are all right."""
+    """Over links that lose; allocations change in between. All sums are right, everywhere."""
     rng = random.Random(seed)
     network = wire(topology_of(tree))
     with MovingNetwork(network, Conditions(*faults, seed), rng) as moving:
         moving.add(1, _any_blue(rng, tree), rng.choice(list(Op)))
-        left = [host.rank for host in network.workers]
         for _ in range(3):
             moving.run(rng.randrange(1, 400))
+            away = moving.jobs[1].gone
+            left = [host.rank for host in network.workers if host.rank not in away]
             if len(left) > 1:
                 gone = rng.sample(left, rng.randrange(1, len(left)))
-                left = [rank for rank in left if rank not in gone]
                 moving.exclude(1, frozenset(gone), kill=rng.random() < 0.5)
             moving.run(rng.randrange(1, 400))
+            away = moving.jobs[1].gone
+            if away and rng.random() < 0.7:
+                back = rng.sample(sorted(away), rng.randint(1, len(away)))
+                moving.readmit(1, frozenset(back))
+                moving.run(rng.randrange(1, 400))
             moving.move(1, _any_blue(rng, tree))
         moving.remove(1)
 
 
-def test_links_follow_the_prediction_without_the_worker_that_is_gone() -> None:
+def test_links_follow_the_prediction_without_the_workers_that_go_and_with_them() -> None:
     network = wire(parse("fat-tree:k=4", WorkloadOptions()))
     with MovingNetwork(network, Conditions(), random.Random(4)) as moving:
         moving.add(1, frozenset({1, 2}), Op.ALLREDUCE)
         moving.run(5_000)
         term = moving.exclude(1, frozenset({3, 9}), kill=True)
         moving.run(5_000)
+        first = moving.readmit(1, frozenset({3, 9}))
+        moving.run(3_000)
         end = moving.end(1)
-        counted, _ = moving.measured(1, end)[-1]
-        own = end - term.from_chunk - len(term.kept)
+        (counted, _), with_them = moving.measured(1, end)[-2:]
+        own = first - term.from_chunk - len(term.kept)
         assert own > 10
+        assert end > first + 10
+        assert with_them[0] == with_them[1]
         left = [host.rank for host in network.workers if host.rank not in term.absent]
         tree = job_tree(network.topology, left, network)
         messages = loads(tree, frozenset({1, 2})).messages

@@ -34,8 +34,11 @@ def test_a_job_goes_on_without_hosts_or_fails_and_names_them(
     kill(bluetree, "destination")
     bluetree.until(lambda job: job["completed"] > before)
     goes_on(bluetree)
+    change = bluetree("rejoin")
+    assert change["came_back"] == ["w4"]
+    bluetree.until(lambda job: job["completed"] > change["first_chunk"] + 20)
     (stopped,) = bluetree("stop")["jobs"]
-    assert (stopped["correct"], stopped["workers"]) == (True, 5)
+    assert (stopped["correct"], stopped["workers"]) == (True, 6)
     bluetree("start", "--workers", "w0,w1", "--blue", "r")
     kill(bluetree, "w1")
     failed = bluetree.until(lambda job: job["phase"] == "failed")

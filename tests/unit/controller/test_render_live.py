@@ -21,6 +21,12 @@ def shown(view: RenderableType) -> list[str]:
     [
         (api.JobStatus(job=1, left_out=["w4", "w5"]), "job 1: goes on without w4, w5"),
         (api.JobStatus(job=1, phase="finished", left_out=["w4"]), "job 1: went on without w4"),
+        (
+            api.JobStatus(
+                job=1, left_out=["w5"], came_back=[api.Rejoined(worker="w4", first_chunk=70)]
+            ),
+            "job 1: goes on without w5; has again w4 from chunk 70 on",
+        ),
         (api.JobStatus(job=2, avoids=["a"], root="r"), "job 2: goes round a, root r"),
         (api.JobStatus(job=1, phase="draining", goes_on_as=2), "job 1: goes on as job 2"),
         (

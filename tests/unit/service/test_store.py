@@ -93,6 +93,34 @@ def test_a_reallocation_goes_through_its_phases(path: Path) -> None:
     assert [one.role for one in found.allocations] == [Role.PAST, Role.CURRENT]
 
 
+def test_workers_that_come_back_are_known_until_they_send(path: Path) -> None:
+    store = Store(path)
+    store.add(JOB)
+    store.begin(3)
+
+    def told() -> tuple[tuple[int, ...], dict[int, int]]:
+        job = store.job(3)
+        assert job is not None
+        return job.returning, dict(job.returned)
+
+    for epoch, absent, first in ((2, (0, 2), 10), (3, (2,), 20), (4, (), 30), (5, (0,), 40)):
+        store.propose(3, replace(FIRST, epoch=epoch, absent=absent))
+        back = {3: (0,), 4: (2,)}.get(epoch, ())
+        assert told()[0] == back
+        store.turn(3, first)
+        assert told()[0] == back
+        store.settle(3)
+        assert told()[0] == ()
+    # The first has gone once more.
+    assert told() == ((), {2: 30})
+    # One that was about to come back when another one went.
+    store.propose(3, replace(FIRST, epoch=6, absent=()))
+    store.turn(3, 50)
+    store.propose(3, replace(FIRST, epoch=7, absent=(0, 2)))
+    store.turn(3, 45)
+    assert told() == ((), {})
+
+
 def test_a_reallocation_that_is_withdrawn_leaves_no_trace(path: Path) -> None:
     store = Store(path)
     store.add(JOB)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.live.progress import JobProgress
 from p4src.constants import LANES
 from tests.unit.traffic.cloud import Cloud
 from tests.unit.traffic.hosts import EPOCH, answer, contribution, destination, worker
@@ -17,6 +18,7 @@ from traffic.endpoint import Op
 from traffic.epochs import Epochs, Term
 from traffic.errors import ConfigError
 from traffic.message import decode_frame
+from traffic.reports import WorkerProgress
 from traffic.stream import Rows, Stream
 from traffic.worker import Worker
 
@@ -265,5 +267,9 @@ def test_a_worker_comes_back_from_a_chunk_on_and_has_no_part_in_those_before() -
         frames = [f for w in everyone for answer in answers for f in w.receive(answer, now)]
         if left[0].drained and not back.counters.sent:
             frames += back.start(now)
+            assert back.start(now) == []
     assert all(w.done for w in (*left, back))
+    # Who came back lacks no chunk that it has no part in.
+    known = [WorkerProgress.of(w) for w in (*left, back)]
+    assert JobProgress(None, tuple(known)).completed == 6
     assert weights == {chunk: 2 if chunk < first else 3 for chunk in range(6)}
