@@ -62,7 +62,7 @@ proto: $(STAMP) ## make the controller's API from controller/service/bluetree.pr
 bench: $(STAMP) ## contributions a second that one switch sums on one core
 	@$(BIN)/python -m evaluation.bench_switch
 
-# Such as --full, --no-mininet, --json.
+# Such as --no-mininet, --json.
 ALLREDUCE ?=
 
 bench-allreduce: $(STAMP) ## seconds of an AllReduce by placement, against ring, tree and server (part as root)

@@ -8,11 +8,20 @@ from dataclasses import replace
 import click
 
 from controller import render, report, targets
-from controller.cli_options import Request, print_json, printing, stderr, stdout, topology_options
+from controller.cli_options import (
+    Request,
+    lanes_option,
+    print_json,
+    printing,
+    stderr,
+    stdout,
+    topology_options,
+)
 from controller.cli_run import SHARE, Share, parsed_link_rate
 from controller.ranks.launch import launch
 from controller.ranks.serving import PATIENCE_S
 from controller.running import RunOptions
+from p4src.builds import BUILDS
 
 
 @click.command("launch")
@@ -47,6 +56,7 @@ from controller.running import RunOptions
 @click.option(
     "--window", type=click.IntRange(min=1), metavar="N", help="Chunks in flight, a power of two."
 )
+@lanes_option
 @click.option("--link-rate", metavar="RATE", help="Of a link of rate 1, such as 100M or 1G.")
 @click.option("--loss", type=Share(0, 0.9), default=0.0, metavar="P", help="As of `run`.")
 @click.option("--duplicate", type=SHARE, default=0.0, metavar="P", help="As of `run`.")
@@ -59,6 +69,7 @@ def launch_command(
     jobs: int,
     timeout: float,
     window: int | None,
+    lanes: str,
     link_rate: str | None,
     loss: float,
     duplicate: float,
@@ -81,6 +92,7 @@ def launch_command(
         reorder=reorder,
         link_rate=parsed_link_rate(link_rate),
         seed=request.seed,
+        build=BUILDS[int(lanes)],
     )
     # Ranks carry the jobs themselves, so that every target takes any number of them.
     where = targets.choose(target, planned.topology, replace(options, jobs=1))

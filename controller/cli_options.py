@@ -18,6 +18,7 @@ from controller.errors import BadInputError, RunFailedError
 from controller.placement import STRATEGIES
 from controller.planning import Plan, plan, plan_given
 from controller.service.folder import Folder, default_folder
+from p4src.builds import BUILDS, NARROW
 from topologies import RATE_LAWS, Topology, WorkloadOptions, parse
 
 if TYPE_CHECKING:
@@ -169,6 +170,16 @@ def topology_options(command: Callable[..., None]) -> Callable[..., None]:
     ):
         packed = option(packed)
     return json_option(debug_option(packed))
+
+
+lanes_option = click.option(
+    "--lanes",
+    type=click.Choice([str(lanes) for lanes in sorted(BUILDS)]),
+    default=str(NARROW.lanes),
+    show_default=True,
+    help="int32 values in a message, which is a build of the P4 program. More carry long tensors "
+    "with fewer headers and packets.",
+)
 
 
 class OutputClosedError(Exception):

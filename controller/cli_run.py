@@ -9,9 +9,18 @@ from typing import Any
 import click
 
 from controller import targets
-from controller.cli_options import Request, print_json, printing, stderr, stdout, topology_options
+from controller.cli_options import (
+    Request,
+    lanes_option,
+    print_json,
+    printing,
+    stderr,
+    stdout,
+    topology_options,
+)
 from controller.errors import BadInputError, CheckFailedError, RunFailedError
 from controller.running import DEFAULT_ROUNDS, Failure, RunOptions, RunResult
+from p4src.builds import BUILDS
 from topologies.shaping import ShapingError, parse_rate
 
 __all__ = ["SHARE", "Share", "parsed_link_rate", "run_command"]
@@ -85,6 +94,7 @@ SHARE = Share(0, 1)
     metavar="N",
     help="Chunks of a job in flight, a power of two. [default: 32, less over Mininet]",
 )
+@lanes_option
 @click.option(
     "--link-rate",
     metavar="RATE",
@@ -143,6 +153,7 @@ def run_command(
     rounds: int | None,
     jobs: int,
     window: int | None,
+    lanes: str,
     link_rate: str | None,
     loss: float,
     duplicate: float,
@@ -168,6 +179,7 @@ def run_command(
         reorder=reorder,
         link_rate=parsed_link_rate(link_rate),
         seed=request.seed,
+        build=BUILDS[int(lanes)],
         failure=_failure(fail, fail_worker, on_worker_loss == "continue"),
         pcap=pcap,
         roots=roots,

@@ -27,10 +27,9 @@ from itertools import product
 
 from controller.program import MulticastGroup, SwitchProgram, TableEntry
 from controller.routes import ipv4_routes
-from p4src.constants import JOBS, LANES, SLOTS, SOURCES, WORDS
+from p4src.builds import NARROW, Build
+from p4src.constants import JOBS, SLOTS, SOURCES
 from topologies.network import Host, Network
-
-_SET_BITS = LANES // WORDS * 32
 
 
 class CompileError(ValueError):
@@ -49,6 +48,7 @@ class JobPlan:
         window: slots of the job, a power of two; at most so many chunks are in flight.
         members: ranks of the workers that take part; None is all of them.
         absent: ranks of those among them that this epoch leaves out.
+        build: what the switches run.
     """
 
     job: int
@@ -58,6 +58,7 @@ class JobPlan:
     window: int
     members: frozenset[int] | None = None
     absent: frozenset[int] = frozenset()
+    build: Build = NARROW
 
     def present(self, network: Network) -> frozenset[int] | None:
         """Ranks of the workers whose values are summed; None is all of the network's."""
@@ -77,7 +78,7 @@ class SourceSet:
 
 
 def share_slots(
-    blue_sets: Sequence[frozenset[int]], epoch: int, window: int
+    blue_sets: Sequence[frozenset[int]], epoch: int, window: int, build: Build = NARROW
 ) -> tuple[JobPlan, ...]:
     """Number the jobs from 1 and give each a window of slots of its own.
 
@@ -93,7 +94,7 @@ def share_slots(
             f"switch has {SLOTS}: use fewer jobs or a smaller window"
         )
     return tuple(
-        JobPlan(job=i + 1, epoch=epoch, blue=blue, slot_base=i * window, window=window)
+        JobPlan(job=i + 1, epoch=epoch, blue=blue, slot_base=i * window, window=window, build=build)
         for i, blue in enumerate(blue_sets)
     )
 
@@ -212,13 +213,11 @@ def request_bits(
     return tuple(bits)
 
 
-def destination_bits(
-    network: Network, blue: frozenset[int], members: frozenset[int] | None = None
-) -> Mapping[int, int]:
+def destination_bits(network: Network, plan: JobPlan) -> Mapping[int, int]:
     """The bit in a request of each source that the root sends, where it fits."""
-    heard = heard_sources(network, blue, members)[0]
-    sent = sent_sources(network, blue, 0, heard)
-    return {source.source: i for i, source in enumerate(sent) if i < _SET_BITS}
+    heard = heard_sources(network, plan.blue, plan.present(network))[0]
+    sent = sent_sources(network, plan.blue, 0, heard)
+    return {source.source: i for i, source in enumerate(sent) if i < plan.build.set_bits}
 
 
 def destination_sources(
@@ -362,7 +361,7 @@ def _branches(
     for source in heard:
         behind[source.port] = behind.get(source.port, 0) | 1 << bits[source.source]
     for port, sources in behind.items():
-        if sources < 1 << _SET_BITS:
+        if sources < 1 << plan.build.set_bits:
             yield TableEntry.of(
                 "branches",
                 {"egress_port": port, "job": plan.job, "epoch": plan.epoch},

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from controller.compile import JobPlan, destination_bits, destination_sources
 from controller.placement import loads
-from p4src.constants import LANES
+from p4src.builds import Build
 from topologies.network import Host, Network, ip_text, mac_text
 from traffic.collectives.calls import Call
 from traffic.collectives.calls import Kind as CallKind
@@ -28,7 +28,7 @@ from traffic.requests import RequestConfig
 from traffic.stream import Stream
 from traffic.worker_config import WorkerConfig
 
-_FRAME_BITS = 8 * (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + HEADER_BYTES + LANES * LANE_BYTES)
+_HEADERS = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + HEADER_BYTES
 _SECOND_NS = 1_000_000_000
 
 
@@ -186,9 +186,10 @@ def destination_config(
         answer_interval=timing.answer_interval,
         sources=job_sources(network, plan),
         workers=[host.name for host in members(network, plan)],
+        lanes=plan.build.lanes,
         window=plan.window,
         stream=stream,
-        asked=destination_bits(network, plan.blue, plan.present(network)),
+        asked=destination_bits(network, plan),
         absent=absent_ranks(network, plan),
         requests=RequestConfig(
             quiet=timing.quiet,
@@ -233,18 +234,24 @@ def window_time(
         loads(tree, plan.blue).messages if aggregated else tree.subtree_loads() for plan in plans
     ]
     return max(
-        sum(plan.window * messages[v] for plan, messages in zip(plans, carried, strict=True))
-        * _FRAME_BITS
+        sum(
+            plan.window * messages[v] * _frame_bits(plan.build)
+            for plan, messages in zip(plans, carried, strict=True)
+        )
         * _SECOND_NS
         // rates[name]
         for v, name in enumerate(names)
     )
 
 
-def round_trip(network: Network, rates: Mapping[str, int], delay: int) -> int:
+def round_trip(network: Network, rates: Mapping[str, int], delay: int, build: Build) -> int:
     """Nanoseconds from the farthest worker to the destination and back over idle links.
 
     `delay` is that of a link, beside the time that a frame takes at its rate.
     """
     links = max(network.topology.overlay.tree.depths()) + 2
-    return 2 * links * (delay + _FRAME_BITS * _SECOND_NS // min(rates.values()))
+    return 2 * links * (delay + _frame_bits(build) * _SECOND_NS // min(rates.values()))
+
+
+def _frame_bits(build: Build) -> int:
+    return 8 * (_HEADERS + build.lanes * LANE_BYTES)

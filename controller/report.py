@@ -83,6 +83,7 @@ def run_document(result: RunResult) -> Document:
         "switches": result.switches,
         "workers": result.workers,
         "chunks": result.chunks,
+        "lanes": result.lanes,
         "jobs": result.jobs,
         "correct": result.correct,
         **measurement_document(result.measurement),
@@ -128,6 +129,7 @@ def launch_document(result: LaunchResult) -> Document:
         "jobs": result.jobs,
         "calls": result.calls,
         "chunks": result.chunks,
+        "lanes": result.lanes,
         "retransmissions": result.resent,
         "links": [
             {

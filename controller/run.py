@@ -23,7 +23,6 @@ from controller.running import DEFAULT_ROUNDS, RunOptions, RunResult, StrategyRo
 from controller.testbed import FailurePoint, OnStuck, Testbed
 from controller.watchdog import Stuck
 from controller.worker_loss import measure_without
-from p4src.constants import LANES
 from topologies.network import Network, wire
 from traffic.endpoint import Op
 from traffic.reports import JobOutcome, Values
@@ -41,7 +40,10 @@ def run_synthetic(
     network = _wired(planned, options.roots)
     failure = failure_point(planned, network, options)
     workers = len(network.workers)
-    values = [synthetic(workers, options.chunks, options.seed + job) for job in range(options.jobs)]
+    values = [
+        synthetic(workers, options.chunks, options.seed + job, options.build.lanes)
+        for job in range(options.jobs)
+    ]
     with _testbed(network, options, console, target) as testbed:
         window = targets.window(target, options, planned.topology.overlay.tree)
         plans = testbed.switches.install([planned.blue] * options.jobs, window)
@@ -71,6 +73,7 @@ def run_synthetic(
             switches=len(network.topology.switches),
             workers=workers,
             chunks=options.chunks,
+            lanes=options.build.lanes,
             jobs=options.jobs,
             correct=all(
                 one.is_right(exact_sums(sent)) for one, sent in zip(outcomes, values, strict=True)
@@ -82,7 +85,7 @@ def run_synthetic(
             outcomes=_nonzero(testbed.switches.outcome_counts()),
             seconds=time.perf_counter() - start,
             network_seconds=network_seconds,
-            goodput=_goodput(sum(one.completed for one in outcomes), network_seconds),
+            goodput=_goodput(options, sum(one.completed for one in outcomes), network_seconds),
             lossless=_is_lossless(options),
             aftermath=after,
         )
@@ -135,7 +138,7 @@ def run_digits(
     start = time.perf_counter()
     network = _wired(planned)
     rounds = rounds or DEFAULT_ROUNDS
-    training = DigitsTraining(len(network.workers), options.seed)
+    training = DigitsTraining(len(network.workers), options.seed, options.build.lanes)
     with _testbed(network, options, console, target) as testbed:
         window = targets.window(target, options, planned.topology.overlay.tree)
         run = _TrainingRun(testbed, window, partial(_say_stuck, console, None))
@@ -160,6 +163,7 @@ def run_digits(
         switches=len(network.topology.switches),
         workers=len(network.workers),
         chunks=chunks,
+        lanes=options.build.lanes,
         jobs=1,
         correct=run.correct and identical,
         measurement=measurement,
@@ -167,7 +171,7 @@ def run_digits(
         outcomes=outcomes,
         seconds=time.perf_counter() - start,
         network_seconds=network_seconds,
-        goodput=_goodput(chunks, network_seconds),
+        goodput=_goodput(options, chunks, network_seconds),
         lossless=_is_lossless(options),
         training=Training(tuple(accuracy), identical, rows),
     )
@@ -302,8 +306,8 @@ def _is_lossless(options: RunOptions) -> bool:
     return not any(faults) and options.failure is None
 
 
-def _goodput(chunks: int, seconds: float) -> float:
-    return chunks * LANES * _LANE_BITS / seconds if seconds else 0.0
+def _goodput(options: RunOptions, chunks: int, seconds: float) -> float:
+    return chunks * options.build.lanes * _LANE_BITS / seconds if seconds else 0.0
 
 
 def _nonzero(counts: Counter[str]) -> dict[str, int]:

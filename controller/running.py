@@ -9,6 +9,7 @@ from pathlib import Path
 
 from controller.measurement import Measurement
 from controller.planning import Plan
+from p4src.builds import NARROW, Build
 
 DEFAULT_ROUNDS = 30
 """Training epochs of the digits workload."""
@@ -92,13 +93,14 @@ class RunOptions:
 
     Attributes:
         op: "reduce" (the sum ends at the destination) or "allreduce" (and returns to all workers).
-        chunks: messages that each worker sends for each job, each of LANES int32.
+        chunks: messages that each worker sends for each job, each of the build's lanes.
         window: chunks of a job in flight, a power of two; None: what suits the target.
         loss, duplicate, reorder: probabilities, for every frame on every link, each way.
         link_rate: bits a second of a link of rate 1; None: the fabric's own, and over Mininet as
             fast as the machine.
         seed: of the values, and of what the links do to frames.
         pcap: a file that receives every frame that a link delivers, as pcapng.
+        build: what the switches run.
         roots: further switches with a destination, which is used where a failure needs it.
     """
 
@@ -114,6 +116,7 @@ class RunOptions:
     failure: Failure | None = None
     pcap: Path | None = None
     roots: tuple[str, ...] = ()
+    build: Build = NARROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,7 @@ class RunResult:
 
     Attributes:
         switches: physical switches that ran the program.
+        lanes: int32 values in a message.
         correct: every sum, everywhere it arrived, equals an independent sum. Where a failure left
             chunks incomplete: of those that are complete.
         measurement: of the tree that was in use at the end, and the chunks that it carried; where
@@ -168,6 +172,7 @@ class RunResult:
     switches: int
     workers: int
     chunks: int
+    lanes: int
     jobs: int
     correct: bool
     measurement: Measurement

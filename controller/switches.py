@@ -9,6 +9,7 @@ from controller.compile import JobPlan, compile_programs, merge_programs, share_
 from controller.measurement import LinkCount
 from controller.p4rt import BlockingFleet, CounterValue
 from controller.program import MatchValue, SwitchProgram, TableEntry
+from p4src.builds import NARROW, Build
 from p4src.constants import Outcome
 from topologies.network import Network
 
@@ -20,11 +21,17 @@ class SwitchControl:
     tensor, so that slots never meet a tag twice.
     """
 
-    def __init__(self, network: Network, fleet: BlockingFleet, epoch: int = 0) -> None:
-        """All epochs are above `epoch`: packets of earlier runs, under theirs, mean nothing."""
+    def __init__(
+        self, network: Network, fleet: BlockingFleet, epoch: int = 0, build: Build = NARROW
+    ) -> None:
+        """All epochs are above `epoch`: packets of earlier runs, under theirs, mean nothing.
+
+        `build`: what the switches run.
+        """
         self._network = network
         self._fleet = fleet
         self._epoch = epoch
+        self._build = build
         self._next_chunk: dict[int, int] = {}
         # What switches had counted that are gone since.
         self._last_links: dict[str, Mapping[TableEntry, CounterValue]] = {}
@@ -36,7 +43,7 @@ class SwitchControl:
         Raises CompileError where a placement does not fit, SwitchError where a switch refuses.
         """
         self._epoch += 1
-        plans = share_slots(blue_sets, self._epoch, window)
+        plans = share_slots(blue_sets, self._epoch, window, self._build)
         self._fleet.reconcile(compile_programs(self._network, plans))
         self._next_chunk = {plan.job: 0 for plan in plans}
         return plans

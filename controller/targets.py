@@ -78,10 +78,10 @@ def bring_up(
         from controller.fabric_testbed import FabricTestbed
 
         epoch = _epoch_of(network, options)
-        return FabricTestbed(network, _conditions(options), options.pcap, epoch)
+        return FabricTestbed(network, _conditions(options), options.pcap, epoch, options.build)
     from controller.mininet_testbed import MininetTestbed
 
-    return MininetTestbed(network, target, _conditions(options))
+    return MininetTestbed(network, target, _conditions(options), build=options.build)
 
 
 def _epoch_of(network: Network, options: RunOptions) -> int:

@@ -65,7 +65,7 @@ def go_on_without(
             plan.epoch,
             absent_ranks(network, plan),
             job_sources(network, plan),
-            destination_bits(network, plan.blue, plan.present(network)),
+            destination_bits(network, plan),
         )
         (term,) = tell([(network.destination.name, exclude)])
         if not isinstance(term, Term):

@@ -6,7 +6,6 @@ are of the virtual clock, from the first frame to the last sum at the last worke
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from evaluation.allreduce_hosts import (
     Values,
 )
 from p4src import artefacts
-from p4src.constants import LANES
+from p4src.builds import Build
 from topologies.fabric.build import Conditions
 from topologies.network import Host, Network, ip_text, mac_text
 from traffic.collectives.calls import Array, Call, Kind, part_of
@@ -68,12 +67,10 @@ class Time:
 class Bench:
     """A network whose links all have `rate` bits a second."""
 
-    def __init__(self, network: Network, lanes: int, rate: int, up: FabricNetwork) -> None:
-        self._network, self._lanes, self._rate, self._up = network, lanes, rate, up
-        self._control: SwitchControl | None = None
-
-    def program(self, control: SwitchControl) -> None:
-        """Take the switches over."""
+    def __init__(
+        self, network: Network, build: Build, rate: int, up: FabricNetwork, control: SwitchControl
+    ) -> None:
+        self._network, self._build, self._rate, self._up = network, build, rate, up
         self._control = control
 
     def measure(self, method: str, values: Values) -> Time:
@@ -83,24 +80,20 @@ class Bench:
         return self._aggregated(method, values)
 
     def _aggregated(self, method: str, values: Values) -> Time:
-        assert self._control is not None
         name, _, budget = method.partition(" k=")
         tree = self._network.topology.overlay.tree
         blue = STRATEGIES[name](tree, int(budget or tree.n)).blue
         (plan,) = self._control.install([blue], WINDOW)
         rates = dict.fromkeys(self._network.topology.overlay.names, self._rate)
-        # `window_time` is of messages of the committed build; these may be larger.
-        larger = -(-self._lanes // LANES)
-        patience = 2 * larger * window_time(self._network, rates, [plan]) + _SECOND_NS // 100
+        patience = 2 * window_time(self._network, rates, [plan]) + _SECOND_NS // 100
         timing = Timing(patience, 8 * patience, _TRIES)
         call = Call(Kind.ALLREDUCE, "float32", values.shape[1:])
         hosts = self._network.workers
         parts = [
-            part_of(call, array, rank, len(hosts), self._lanes, WINDOW)
+            part_of(call, array, rank, len(hosts), self._build.lanes, WINDOW)
             for rank, array in enumerate(values)
         ]
         config = call_destination(self._network, plan, call, timing, parts[0].payload.chunks, 0)
-        config = dataclasses.replace(config, lanes=self._lanes)
         agents = {self._network.destination.name: _agent(self._network.destination)}
         agents[self._network.destination.name].attach(Destination(config))
         workers = []
@@ -160,16 +153,16 @@ _BASELINES = frozenset(METHODS[4:])
 
 
 @contextmanager
-def bench(network: Network, rate: int, lanes: int, program: artefacts.Artefacts) -> Iterator[Bench]:
-    """A network that is up and programmed, each link of `rate` bits a second."""
+def bench(
+    network: Network, rate: int, build: Build, program: artefacts.Artefacts
+) -> Iterator[Bench]:
+    """A network that runs `program`, which is of this build, each link of `rate` bits a second."""
     conditions = Conditions(base=rate, hosts=rate)
     up = FabricNetwork(network, conditions)
     with ExitStack() as stack:
         fleet = stack.enter_context(connect_blocking(stack.enter_context(up.serve()), program))
         fleet.push()
-        found = Bench(network, lanes, rate, up)
-        found.program(SwitchControl(network, fleet))
-        yield found
+        yield Bench(network, build, rate, up, SwitchControl(network, fleet, build=build))
 
 
 def _agent(host: Host) -> HostAgent:

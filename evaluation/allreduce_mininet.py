@@ -16,6 +16,7 @@ from controller.placement import STRATEGIES
 from controller.ranks.launch import rank_commands
 from controller.ranks.processes import RankProcesses
 from controller.ranks.serving import serve
+from p4src.builds import BUILDS, NARROW
 from topologies import WorkloadOptions, parse
 from topologies.fabric.build import Conditions
 from topologies.marks import ALIAS, identity
@@ -56,23 +57,31 @@ def why_not() -> str | None:
 
 
 def measure_mininet() -> list[RealTime]:
-    """All-blue and all-red by a Communicator, then gloo if PyTorch is here."""
+    """All-blue and all-red by a Communicator, in messages of either size; gloo with PyTorch."""
     options = WorkloadOptions(workers=str(WORKERS_AT_A_LEAF), rates=None, seed=0)
     network = wire(parse(TOPOLOGY, options))
     found = []
-    methods = [("all-blue", "bluetree"), ("all-red", "bluetree")]
+    methods = [
+        (strategy, "bluetree", build)
+        for build in BUILDS.values()
+        for strategy in ("all-blue", "all-red")
+    ]
     if importlib.util.find_spec("torch") is None:
         print("gloo: torch is not installed, so it is not measured", file=sys.stderr)
     else:
-        methods.append(("all-red", "gloo"))
-    for strategy, through in methods:
-        print(f"Mininet, {strategy}, {through}", file=sys.stderr)
-        with MininetTestbed(network, targets.SOFTSWITCH, Conditions(base=RATE)) as testbed:
-            found.append(_measure(network, testbed, strategy, through))
+        methods.append(("all-red", "gloo", NARROW))
+    for strategy, through, build in methods:
+        name = "gloo" if through == "gloo" else f"Communicator, {build.lanes} lanes, {strategy}"
+        print(f"Mininet, {name}", file=sys.stderr)
+        conditions = Conditions(base=RATE)
+        with MininetTestbed(network, targets.SOFTSWITCH, conditions, build=build) as testbed:
+            found.append(_measure(network, testbed, name, strategy, through))
     return found
 
 
-def _measure(network: Network, testbed: MininetTestbed, strategy: str, through: str) -> RealTime:
+def _measure(
+    network: Network, testbed: MininetTestbed, name: str, strategy: str, through: str
+) -> RealTime:
     tree = network.topology.overlay.tree
     plans = testbed.switches.install([STRATEGIES[strategy](tree, tree.n).blue], WINDOW)
     interfaces = _interfaces(testbed)
@@ -90,7 +99,6 @@ def _measure(network: Network, testbed: MininetTestbed, strategy: str, through: 
         after = _counted(interfaces)
         said.seek(0)
         seconds = [json.loads(line)["seconds"] for line in said if line.startswith("{")]
-    name = "gloo" if through == "gloo" else f"Communicator, {strategy}"
     carried = {at: tuple(b - a for a, b in zip(before[at], after[at], strict=True)) for at in after}
     return RealTime(name, len(network.workers), MIB, max(seconds), _links(network, carried))
 

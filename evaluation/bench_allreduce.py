@@ -3,10 +3,9 @@
     python -m evaluation.bench_allreduce
 
 First on the fabric's virtual clock, where links are all that limits: float32 over 4, 8 and 16
-workers under 7 switches, every link 100 Mbit/s, messages of 240 lanes (p4c builds the program). 1
-and 4 MiB are measured, and 16 MiB as well for all-blue; the other 16 MiB are extended from these
-two (marked ~), or measured too with `--full`. Then in real time over Mininet, as root: an AllReduce
-by a Communicator, and by PyTorch's gloo over the same links.
+workers under 7 switches, every link 100 Mbit/s, messages of 240 lanes. Then in real time over
+Mininet, as root: an AllReduce by a Communicator, with messages of 32 lanes and of 240, and by
+PyTorch's gloo over the same links.
 
 Exit code 1 if all-blue of 16 MiB over 16 workers misses its marks, 3 if it cannot be measured here.
 """
@@ -18,16 +17,16 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from evaluation.allreduce_fabric import METHODS, Bench, WrongSumError, bench
+from evaluation.allreduce_fabric import METHODS, Bench, Time, WrongSumError, bench
 from evaluation.allreduce_mininet import RealTime, measure_mininet, why_not
 from p4src import artefacts
-from p4src.constants import LANES
+from p4src.builds import NARROW, WIDE, Build
 from topologies import WorkloadOptions, parse
 from topologies.network import wire
 from traffic.message import ETHERNET_BYTES, HEADER_BYTES, IPV4_BYTES, LANE_BYTES, UDP_BYTES
@@ -36,8 +35,8 @@ TOPOLOGY = "binary-tree:levels=3"
 RATE = 100_000_000
 WORKERS = (4, 8, 16)
 MIB = (1, 4, 16)
-WIDE = (240, 4)
-"""Lanes of the wide build, and the words that they take."""
+BETWEEN = Build(lanes=64, words=1)
+"""Made by p4c, for comparison only."""
 MOST_OVER_BYTES, LEAST_RING, LEAST_SERVER = 1.15, 1.6, 20.0
 _HEADERS = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + HEADER_BYTES
 _MIB_BYTES = 1 << 20
@@ -49,11 +48,11 @@ class Row:
     """One method for one size and number of workers.
 
     Attributes:
-        seconds: virtual; extended from smaller sizes if not `measured`.
+        seconds: virtual.
         over_bytes: in units of the array's bytes over the rate of a link.
         over_wire: the same with the bytes of all frames of the array, headers too.
         share: of all-blue's speed.
-        busiest: bytes on the busiest link over those of the array, where measured.
+        busiest: bytes on the busiest link over those of the array; None of a formula.
     """
 
     workers: int
@@ -62,7 +61,6 @@ class Row:
     method: str
     blue: int | None
     seconds: float
-    measured: bool
     over_bytes: float
     over_wire: float | None
     share: float
@@ -74,55 +72,47 @@ class Row:
         return 2 * (self.workers - 1) / self.workers / self.over_bytes
 
 
-def rows(lanes: int, program: artefacts.Artefacts, *, full: bool) -> Iterator[Row]:
-    """All rows of one build, for every number of workers."""
+def rows(build: Build) -> Iterator[Row]:
+    """All rows of a committed build, for every number of workers."""
     for workers in WORKERS:
-        options = WorkloadOptions(workers=str(workers // 4), rates=None, seed=0)
-        network = wire(parse(TOPOLOGY, options))
-        with bench(network, RATE, lanes, program) as up:
-            yield from _of_network(up, workers, lanes, full)
+        with _up(workers, build, artefacts.load(artefacts.folder_of(build))) as up:
+            yield from _of_network(up, workers, build)
 
 
-def _of_network(up: Bench, workers: int, lanes: int, full: bool) -> Iterator[Row]:
-    found: dict[tuple[str, int], tuple[float, bool, int | None, float | None]] = {}
-    for method in METHODS:
-        for mib in MIB:
-            if mib == MIB[-1] and method != "all-blue" and not full:
-                small, large = found[method, MIB[0]], found[method, MIB[1]]
-                per_mib = (large[0] - small[0]) / (MIB[1] - MIB[0])
-                seconds = large[0] + per_mib * (mib - MIB[1])
-                found[method, mib] = (seconds, False, large[2], None)
-                continue
-            _say(f"{workers} workers, {mib} MiB, {method}")
-            time = up.measure(method, values(workers, mib))
-            most = time.busiest_bytes / (mib * _MIB_BYTES)
-            found[method, mib] = (time.seconds, True, time.blue, most)
+def _up(workers: int, build: Build, program: artefacts.Artefacts) -> AbstractContextManager[Bench]:
+    options = WorkloadOptions(workers=str(workers // 4), rates=None, seed=0)
+    return bench(wire(parse(TOPOLOGY, options)), RATE, build, program)
+
+
+def _of_network(up: Bench, workers: int, build: Build) -> Iterator[Row]:
     for mib in MIB:
-        ideal = mib * _MIB_BYTES * 8 / RATE
-        best = found["all-blue", mib][0]
+        times = {}
         for method in METHODS:
-            seconds, measured, blue, busiest = found[method, mib]
-            wire_bytes = None
-            if blue is not None:
-                wire_bytes = seconds / ideal / (1 + _HEADERS / (lanes * LANE_BYTES))
-            yield Row(
-                workers,
-                mib,
-                None if blue is None else lanes,
-                method,
-                blue,
-                seconds,
-                measured,
-                seconds / ideal,
-                wire_bytes,
-                best / seconds,
-                busiest,
-            )
+            _say(f"{workers} workers, {mib} MiB, {method}")
+            times[method] = up.measure(method, values(workers, mib))
+        best = times["all-blue"].seconds
+        for method, time in times.items():
+            yield _row(workers, mib, build, method, time, best)
         ring = 2 * (workers - 1) / workers
-        yield Row(
-            workers, mib, None, IDEAL_RING, None, ring * ideal, False, ring, None,
-            best / (ring * ideal), None,
-        )  # fmt: skip
+        ideal = ring * mib * _MIB_BYTES * 8 / RATE
+        yield Row(workers, mib, None, IDEAL_RING, None, ideal, ring, None, best / ideal, None)
+
+
+def _row(workers: int, mib: int, build: Build, method: str, time: Time, best: float) -> Row:
+    over = time.seconds * RATE / (mib * _MIB_BYTES * 8)
+    is_ours = time.blue is not None
+    return Row(
+        workers,
+        mib,
+        build.lanes if is_ours else None,
+        method,
+        time.blue,
+        time.seconds,
+        over,
+        over / (1 + _HEADERS / (build.lanes * LANE_BYTES)) if is_ours else None,
+        best / time.seconds,
+        time.busiest_bytes / (mib * _MIB_BYTES),
+    )
 
 
 def values(workers: int, mib: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
@@ -131,29 +121,23 @@ def values(workers: int, mib: int) -> np.ndarray[tuple[int, ...], np.dtype[np.fl
     return rng.standard_normal((workers, mib * _MIB_BYTES // 4), dtype=np.float32)
 
 
-@contextmanager
-def program(lanes: int, words: int) -> Iterator[artefacts.Artefacts]:
-    """The switch program for so many lanes; raises ArtefactError without p4c."""
-    with tempfile.TemporaryDirectory() as folder:
-        defines = (f"LANES={lanes}", f"WORDS={words}")
-        artefacts.compile_program(Path(folder), defines=defines)
-        yield artefacts.load(Path(folder))
-
-
 def narrow_rows() -> Iterator[Row]:
-    """All-blue with the messages of the committed build and of 64 lanes: 1 MiB, 16 workers."""
-    for lanes in (LANES, 64):
-        with program(lanes, 1) as built:
-            network = wire(parse(TOPOLOGY, WorkloadOptions(workers="4", rates=None, seed=0)))
-            with bench(network, RATE, lanes, built) as up:
-                _say(f"16 workers, 1 MiB, all-blue, {lanes} lanes")
-                time = up.measure("all-blue", values(16, 1))
-        ideal = _MIB_BYTES * 8 / RATE
-        over = time.seconds / ideal
-        yield Row(
-            16, 1, lanes, "all-blue", time.blue, time.seconds, True, over,
-            over / (1 + _HEADERS / (lanes * LANE_BYTES)), 1.0, time.busiest_bytes / _MIB_BYTES,
-        )  # fmt: skip
+    """All-blue with messages of 32 lanes, and of 64 where p4c is: 1 MiB, 16 workers."""
+    yield _narrow(NARROW, artefacts.load())
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            artefacts.compile_program(Path(folder), defines=BETWEEN.defines)
+        except artefacts.ArtefactError as error:
+            _say(f"{BETWEEN.lanes} lanes: not measured: {error}")
+            return
+        yield _narrow(BETWEEN, artefacts.load(Path(folder)))
+
+
+def _narrow(build: Build, program: artefacts.Artefacts) -> Row:
+    with _up(16, build, program) as up:
+        _say(f"16 workers, 1 MiB, all-blue, {build.lanes} lanes")
+        time = up.measure("all-blue", values(16, 1))
+    return _row(16, 1, build, "all-blue", time, time.seconds)
 
 
 def misses(table: Sequence[Row]) -> list[str]:
@@ -182,8 +166,7 @@ def show(table: Sequence[Row]) -> None:
     for row in table:
         print(
             f"{row.workers:7} {row.mib:4} {_or_blank(row.lanes):>5}  {row.method:37} "
-            f"{_or_blank(row.blue):>4} {'' if row.measured else '~'}{row.seconds:.4f}".ljust(68)
-            + f"{row.over_bytes:12.3f} "
+            f"{_or_blank(row.blue):>4} {row.seconds:9.4f} {row.over_bytes:12.3f} "
             f"{'' if row.over_wire is None else format(row.over_wire, '.3f'):>11} "
             f"{row.share:11.1%} {row.of_ring:13.1%} "
             f"{'' if row.busiest is None else format(row.busiest, '.2f'):>12}"
@@ -211,20 +194,16 @@ def _say(text: str) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(prog="evaluation.bench_allreduce")
-    parser.add_argument("--full", action="store_true", help="measure every size, extend none")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-mininet", action="store_true")
     options = parser.parse_args(arguments)
     try:
-        with program(*WIDE) as built:
-            table = [*rows(WIDE[0], built, full=options.full), *narrow_rows()]
+        table = [*rows(WIDE), *narrow_rows()]
     except (artefacts.ArtefactError, WrongSumError) as error:
         print(f"bench_allreduce: {error}", file=sys.stderr)
         return 3
     if not options.json:
-        print(
-            f"fabric, every link {RATE // 10**6} Mbit/s, virtual time; ~ extended from 1 and 4 MiB"
-        )
+        print(f"fabric, every link {RATE // 10**6} Mbit/s, virtual time")
         show(table)
     real: list[RealTime] = []
     lacking = "left out" if options.no_mininet else why_not()

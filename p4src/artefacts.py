@@ -1,8 +1,9 @@
 """The compiled P4 program: where it is, how it is rebuilt, whether it is fresh.
 
-`build/` holds what p4c made of the sources: the bmv2 JSON, the P4Info, and a manifest with the
-digest of every file on either side; `constants.py` holds the numbers of the program. Sources and
-output that disagree are found with or without p4c at hand.
+`build/` holds what p4c made of the sources: the bmv2 JSON and the P4Info of the default build, in
+folders those of the others (`p4src.builds`), and a manifest with the digest of every file on either
+side; `constants.py` holds the numbers of the program. Sources and output that disagree are found
+with or without p4c at hand.
 
     python -m p4src.artefacts build    compile and write build/ (needs p4c-bm2-ss on PATH)
     python -m p4src.artefacts check    say what is stale
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from p4src.builds import BUILDS, NARROW, Build
 from p4src.extract import extract, python_module
 
 COMPILER = "p4c-bm2-ss"
@@ -52,8 +54,13 @@ class Artefacts:
         return int.from_bytes(digest[:8], "big")
 
 
+def folder_of(build: Build, build_dir: Path = BUILD_DIR) -> Path:
+    """Where the output of a committed build is."""
+    return build_dir if build == NARROW else build_dir / f"lanes-{build.lanes}"
+
+
 def load(build_dir: Path = BUILD_DIR) -> Artefacts:
-    """Return the committed compiled program; raises ArtefactError where it is absent."""
+    """Return the compiled program in a folder; raises ArtefactError where it is absent."""
     try:
         return Artefacts(
             json=(build_dir / JSON_NAME).read_bytes(),
@@ -123,7 +130,10 @@ def build() -> None:
     """Compile the program and write everything that is generated from its sources."""
     build_dir = BUILD_DIR
     build_dir.mkdir(exist_ok=True)
-    compile_program(build_dir)
+    for one in BUILDS.values():
+        folder = folder_of(one, build_dir)
+        folder.mkdir(exist_ok=True)
+        compile_program(folder, defines=_defines(one))
     (SOURCE_DIR / CONSTANTS_NAME).write_text(
         python_module(extract(path.read_text() for path in sources()))
     )
@@ -160,12 +170,18 @@ def stale(source_dir: Path = SOURCE_DIR) -> list[str]:
     return problems
 
 
+def _defines(build: Build) -> tuple[str, ...]:
+    # The sources say the sizes of the default build, also when they have just been changed.
+    return () if build == NARROW else build.defines
+
+
 def _outputs(build_dir: Path) -> list[Path]:
-    paths = (
-        build_dir / JSON_NAME,
-        build_dir / P4INFO_NAME,
-        build_dir.parent / CONSTANTS_NAME,
-    )
+    compiled = [
+        folder_of(build, build_dir) / name
+        for build in BUILDS.values()
+        for name in (JSON_NAME, P4INFO_NAME)
+    ]
+    paths = (*compiled, build_dir.parent / CONSTANTS_NAME)
     return [path for path in paths if path.exists()]
 
 
@@ -191,13 +207,17 @@ def _without_foreign_source_info(node: Any) -> Any:
 
 def recompiled_differences() -> list[str]:
     """Compile afresh and name the committed files that differ (needs p4c on PATH)."""
-    with tempfile.TemporaryDirectory() as scratch:
-        compile_program(Path(scratch))
-        return [
-            name
-            for name in (JSON_NAME, P4INFO_NAME)
-            if (Path(scratch) / name).read_bytes() != (BUILD_DIR / name).read_bytes()
-        ]
+    differing = []
+    for build in BUILDS.values():
+        committed = folder_of(build)
+        with tempfile.TemporaryDirectory() as scratch:
+            compile_program(Path(scratch), defines=_defines(build))
+            differing += [
+                (committed / name).relative_to(BUILD_DIR).as_posix()
+                for name in (JSON_NAME, P4INFO_NAME)
+                if (Path(scratch) / name).read_bytes() != (committed / name).read_bytes()
+            ]
+    return differing
 
 
 def main(arguments: list[str]) -> int:

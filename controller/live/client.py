@@ -232,7 +232,7 @@ class NetworkClient:
         """
         network = self.rooted(root, avoids)
         sources = job_sources(network, plan)
-        asked = destination_bits(network, plan.blue, plan.present(network))
+        asked = destination_bits(network, plan)
         absent = absent_ranks(network, plan)
         move = Move(plan.job, plan.epoch, from_chunk, sources, asked, absent)
         with suppress(SilentHostsError):
@@ -249,7 +249,7 @@ class NetworkClient:
         """
         network = self.rooted(root, avoids)
         sources = job_sources(network, plan)
-        asked = destination_bits(network, plan.blue, plan.present(network))
+        asked = destination_bits(network, plan)
         absent = absent_ranks(network, plan)
         exclude = Exclude(plan.job, plan.epoch, absent, sources, asked)
         told = self.tell_job(exclude, Part.DESTINATION)

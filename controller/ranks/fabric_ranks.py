@@ -13,7 +13,6 @@ from controller.compile import JobPlan
 from controller.endpoints import call_destination, call_worker, members
 from controller.fabric_testbed import FabricTestbed
 from controller.ranks.server import Ended
-from p4src.constants import LANES
 from topologies.fabric import StopReason
 from traffic.collectives.calls import Array, Call, Part, part_of
 from traffic.collectives.errors import CollectiveError
@@ -62,7 +61,8 @@ class FabricRanks:
     def membership(self, job: int) -> Membership:
         """The workers that take part, no interface."""
         plan = self._plans[job]
-        return Membership(len(members(self._testbed.network, plan)), LANES, plan.window)
+        ranks = len(members(self._testbed.network, plan))
+        return Membership(ranks, plan.build.lanes, plan.window)
 
     def begin(
         self, job: int, number: int, call: Call, arrays: Mapping[int, Array | None]
@@ -71,7 +71,7 @@ class FabricRanks:
         network, plan = self._testbed.network, self._plans[job]
         hosts = members(network, plan)
         parts = tuple(
-            part_of(call, _given(arrays, rank), rank, len(hosts), LANES, plan.window)
+            part_of(call, _given(arrays, rank), rank, len(hosts), plan.build.lanes, plan.window)
             for rank in range(len(hosts))
         )
         chunks = parts[0].payload.chunks

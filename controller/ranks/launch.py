@@ -39,6 +39,7 @@ class LaunchResult:
     Attributes:
         calls: collective calls, over all jobs.
         chunks: messages that each rank sent first.
+        lanes: int32 values in a message.
         resent: repetitions, by all ranks.
         links: messages that every overlay switch sent to its parent.
         network_seconds: while calls were carried out, on the network's clock: virtual on the
@@ -53,6 +54,7 @@ class LaunchResult:
     jobs: int
     calls: int
     chunks: int
+    lanes: int
     resent: int
     links: Mapping[str, LinkCount]
     outcomes: Mapping[str, int]
@@ -71,8 +73,8 @@ def launch(
 ) -> LaunchResult:
     """Run `command` once a worker, with what `Communicator.from_env` needs, until all have ended.
 
-    Of the options: jobs, window, loss, duplicate, reorder, seed, link rate. Raises RunFailedError
-    naming the first rank that fails.
+    Of the options: jobs, window, loss, duplicate, reorder, seed, link rate, build. Raises
+    RunFailedError naming the first rank that fails.
     """
     start = time.perf_counter()
     if shutil.which(command[0]) is None:
@@ -104,6 +106,7 @@ def launch(
             jobs=options.jobs,
             calls=calls,
             chunks=served.chunks,
+            lanes=options.build.lanes,
             resent=served.resent,
             links=testbed.switches.link_counts(),
             outcomes={name: count for name, count in outcomes.items() if count},

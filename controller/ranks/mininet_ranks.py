@@ -15,7 +15,6 @@ from controller.compile import JobPlan
 from controller.endpoints import call_destination, call_worker, members
 from controller.mininet_testbed import MininetTestbed
 from controller.ranks.server import Ended
-from p4src.constants import LANES
 from topologies.mininet_net import HOST_INTERFACE
 from traffic.collectives.calls import Array, Call, part_of
 from traffic.collectives.errors import CollectiveError, MissingRankError
@@ -53,7 +52,7 @@ class MininetRanks:
         """The workers that take part, and their hosts' interface."""
         plan = self._plans[job]
         ranks = len(members(self._testbed.network, plan))
-        return Membership(ranks, LANES, plan.window, HOST_INTERFACE)
+        return Membership(ranks, plan.build.lanes, plan.window, HOST_INTERFACE)
 
     def begin(
         self, job: int, number: int, call: Call, arrays: Mapping[int, Array | None]
@@ -64,7 +63,8 @@ class MininetRanks:
         # The number of chunks is that of any array of this shape and type.
         like = np.zeros(call.shape, dtype=call.dtype or np.int32)
         parts = [
-            part_of(call, like, rank, len(hosts), LANES, plan.window) for rank in range(len(hosts))
+            part_of(call, like, rank, len(hosts), plan.build.lanes, plan.window)
+            for rank in range(len(hosts))
         ]
         chunks = parts[0].payload.chunks
         first = self._testbed.switches.take_chunks(job, chunks)

@@ -246,7 +246,7 @@ class MovingNetwork:
         self._step()
         network = moving.network
         absent, sources = absent_ranks(network, new), job_sources(network, new)
-        asked = destination_bits(network, new.blue, new.present(network))
+        asked = destination_bits(network, new)
         told = Exclude(job, new.epoch, absent, sources, asked)
         term = self.tell(network.destination.name, told)
         assert isinstance(term, Term)

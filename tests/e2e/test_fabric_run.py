@@ -16,6 +16,7 @@ from controller.fabric_testbed import FabricTestbed
 from controller.placement import STRATEGIES, Tree
 from controller.planning import Plan, plan, plan_given
 from controller.running import Failure, Fate, RunOptions, RunResult
+from p4src.builds import BUILDS, Build
 from tests.unit.controller.trees import topology_of, trees
 from topologies import WorkloadOptions, parse
 from topologies.fabric.build import Conditions
@@ -100,6 +101,21 @@ def test_sums_are_right_whatever_links_do(
         seed=seed,
     )
     assert result.correct
+
+
+@pytest.mark.parametrize("build", BUILDS.values(), ids=lambda build: f"lanes-{build.lanes}")
+@pytest.mark.parametrize("loss", [0.0, 0.1])
+def test_messages_of_every_build_are_summed(build: Build, loss: float) -> None:
+    planned = plan(FIG1, 2, "smc")
+    result = _run(planned, op="allreduce", chunks=24, window=8, loss=loss, build=build)
+    assert (result.lanes, result.correct) == (build.lanes, True)
+    if loss:
+        assert result.retransmissions > 0
+    else:
+        assert not result.measurement.differing
+        # On links that take as long for each bit, so many messages take at least so long.
+        lane_bits = 32 * build.lanes * 24 * float(planned.congestion)
+        assert result.network_seconds > lane_bits / 100e6
 
 
 def test_counters_agree_with_the_wires_themselves() -> None:

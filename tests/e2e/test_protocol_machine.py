@@ -127,7 +127,7 @@ class Adversary(RuleBasedStateMachine):
 
     def _tell(self, destination: Destination, change: Change) -> None:
         plan = change.plan
-        bits = destination_bits(NETWORK, plan.blue)
+        bits = destination_bits(NETWORK, plan)
         destination.move(plan.epoch, change.first, job_sources(NETWORK, plan), bits)
 
     def _worker(self, host: Host) -> Worker:

@@ -57,6 +57,15 @@ def test_all_calls_between_hosts_and_nothing_left_behind(target: str, tmp_path: 
     assert done.after == done.before
 
 
+def test_long_messages_carry_the_same_calls(target: str, tmp_path: Path) -> None:
+    arguments = launch(target, PROGRAM, "--jobs", "2", "--lanes", "240", "--json")
+    done = run_isolated(arguments, tmp_path, deadline=DEADLINE_S)
+    assert done.code == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["calls"], document["lanes"]) == (7, 240)
+    assert document["outcomes"]["EMITTED"] == document["chunks"]
+
+
 def test_a_rank_that_dies_is_named_by_the_others(target: str, tmp_path: Path) -> None:
     done = run_isolated(launch(target, DIES), tmp_path, deadline=DEADLINE_S)
     assert done.code == 4

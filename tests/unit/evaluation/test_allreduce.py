@@ -11,7 +11,7 @@ from evaluation.allreduce_fabric import METHODS, Bench, bench
 from evaluation.allreduce_hosts import neighbours
 from evaluation.bench_allreduce import IDEAL_RING, Row, misses
 from p4src import artefacts
-from p4src.constants import LANES
+from p4src.builds import NARROW
 from topologies import WorkloadOptions, parse
 from topologies.network import wire
 
@@ -20,7 +20,7 @@ RANKS = 8
 ELEMENTS = 16_384
 IDEAL_S = 4 * ELEMENTS * 8 / RATE
 VALUES = np.random.default_rng(5).standard_normal((RANKS, ELEMENTS), dtype=np.float32)
-FRAMES = (62 + 4 * LANES) / (4 * LANES)
+FRAMES = (62 + 4 * NARROW.lanes) / (4 * NARROW.lanes)
 """Bytes on the wire for each byte of values, in messages of the committed build."""
 EXPECTED = {
     "smc k=1": 4 * FRAMES,
@@ -39,7 +39,7 @@ EXPECTED = {
 def up() -> Iterator[Bench]:
     """Eight workers under seven switches."""
     network = wire(parse("binary-tree:levels=3", WorkloadOptions("2", None, 0)))
-    with bench(network, RATE, LANES, artefacts.load()) as found:
+    with bench(network, RATE, NARROW, artefacts.load()) as found:
         yield found
 
 
@@ -66,7 +66,7 @@ def test_the_tree_of_neighbours_is_one(ranks: int) -> None:
 
 
 def row(method: str, seconds: float) -> Row:
-    return Row(16, 16, 240, method, 7, seconds, True, seconds / 1.342, None, 1.44 / seconds, None)
+    return Row(16, 16, 240, method, 7, seconds, seconds / 1.342, None, 1.44 / seconds, None)
 
 
 def test_marks_are_judged() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from p4src import artefacts
+from p4src.builds import BUILDS, Build
 
 
 @pytest.fixture
@@ -36,6 +37,7 @@ def test_unchanged_copy_is_fresh(copied: Path) -> None:
         "include/control/aggregation.p4",
         "build/bluetree.json",
         "build/bluetree.p4info.txtpb",
+        "build/lanes-240/bluetree.json",
         "constants.py",
     ],
 )
@@ -66,6 +68,15 @@ def test_p4c_makes_the_committed_output() -> None:
     if shutil.which(artefacts.COMPILER) is None:
         pytest.skip(f"{artefacts.COMPILER} is absent: output is checked by its digests only")
     assert artefacts.recompiled_differences() == [], "run `make p4`"
+
+
+@pytest.mark.parametrize("build", BUILDS.values(), ids=lambda build: f"lanes-{build.lanes}")
+def test_committed_builds_have_the_sizes_that_they_are_said_to_have(build: Build) -> None:
+    compiled = json.loads(artefacts.load(artefacts.folder_of(build)).json)
+    (lanes,) = (kind for kind in compiled["header_types"] if kind["name"] == "lanes_h")
+    widths = [width for _, width, _ in lanes["fields"]]
+    assert widths == [32 * build.lanes // build.words] * build.words
+    assert widths[0] == build.set_bits
 
 
 def test_manifest_names_the_compiler_that_was_used() -> None:
