@@ -281,7 +281,7 @@ class MovingNetwork:
             self.tell(host.name, AttachWorker(told, moving.stream))
             self._step()
         absent, sources = absent_ranks(network, new), job_sources(network, new)
-        asked = destination_bits(network, new.blue, new.present(network))
+        asked = destination_bits(network, new)
         self.tell(network.destination.name, Move(job, new.epoch, first, sources, asked, absent))
         self._step()
         moving.gone -= ranks
