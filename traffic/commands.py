@@ -67,11 +67,14 @@ class AttachWorker:
 class AttachDestination:
     """Be the destination of a job, in place of an earlier one.
 
-    With `resume`, in place of one that was killed: with the complete chunks that it has recorded.
+    With `resume`, in place of one that was killed: with the complete chunks that it has recorded,
+    and under the `terms` that were decided. It has these before it hears any message, since under
+    an earlier one it would take what is late for chunks that are another's now.
     """
 
     config: DestinationConfig
     resume: bool = False
+    terms: tuple[Follow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +264,11 @@ class Commands:
             case AttachWorker(config, values):
                 self._attach(Worker(config, values, self._clock))
                 return None, []
-            case AttachDestination(to, resume):
-                self._attach(Destination(to, self._journal(to, resume=resume)))
+            case AttachDestination(to, resume, terms):
+                destination = Destination(to, self._journal(to, resume=resume))
+                for told in terms:
+                    destination.follow(told.term, _known(told), now, told.asked)
+                self._attach(destination)
                 return None, []
             case AttachTrainer(trainer):
                 self._attach(TrainingWorker(trainer))

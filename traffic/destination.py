@@ -269,14 +269,14 @@ class Destination:
 
         Returns which chunks these are; told so once more, the same. Complete ones stay as they
         are. Raises ConfigError where the epoch is not newer, has back whom the one before leaves
-        out, or the sources do not fit the workers.
+        out, or a chunk that is not complete, or the sources do not fit the workers.
         """
         if epoch == self.epoch:
             return self._epochs.last
-        self._epochs.check_absent(epoch, absent)
         number, first = self.config.first_chunk, self.complete_below
-        later = range(first, self.next_chunk)
+        later = range(first, max(self.next_chunk, self.moved_at))
         kept = frozenset(chunk for chunk in later if self._ledger.is_complete(chunk - number))
+        self._epochs.check_absent(epoch, absent, set(later) - kept)
         term = Term(epoch, first, kept, absent)
         self.follow(term, sources, now, asked)
         return term

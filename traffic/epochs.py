@@ -10,6 +10,7 @@ two epochs. Chunk numbers here are those on the wire.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from traffic.errors import ConfigError
@@ -117,14 +118,16 @@ class Epochs:
         self._append(term)
         return True
 
-    def check_absent(self, epoch: int, absent: frozenset[int]) -> None:
-        """Raise ConfigError where an epoch would have back whom the latest is without."""
-        back = self._last.absent - absent
-        if back:
-            raise ConfigError(
-                f"{self._who}: epoch {epoch} has rank {min(back)} back, whom epoch {self.newest} "
-                "is without: move to an epoch with it, from a chunk on"
-            )
+    def check_absent(self, epoch: int, absent: frozenset[int], incomplete: Iterable[int]) -> None:
+        """Raise ConfigError where an epoch would have back whom the latest is without, or whom one
+        of the chunks that are not complete yet is without: who came back does not have these."""
+        for term in (self._last, *(self.term(chunk) for chunk in incomplete)):
+            back = term.absent - absent
+            if back:
+                raise ConfigError(
+                    f"{self._who}: epoch {epoch} has rank {min(back)} back, whom epoch "
+                    f"{term.epoch} is without: move to an epoch with it, from a chunk on"
+                )
 
     def drop_below(self, chunk: int) -> list[int]:
         """Forget epochs that hold only for chunks below one; returns those."""

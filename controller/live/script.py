@@ -44,8 +44,8 @@ class Script:
     def replay(self) -> Sequence[Command]:
         """What puts another destination where this one was, and lets it go on."""
         end = () if self._end is None else (self._end,)
-        attach = AttachDestination(self._config, resume=True)
-        return (attach, *self._terms, *end, Start(self._config.job))
+        attach = AttachDestination(self._config, resume=True, terms=tuple(self._terms))
+        return (attach, *end, Start(self._config.job))
 
     def _follow(self, follow: Follow) -> None:
         # Steps may be told again.

@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.live.script import Script
 from p4src.constants import LANES
 from tests.unit.traffic.hosts import EPOCH, JOB, contribution, destination
 from tests.unit.traffic.test_leaving import LeavingCloud, check_sums
+from traffic.commands import Commands, Exclude
 from traffic.destination import Destination, DestinationConfig
 from traffic.endpoint import Op
 from traffic.epochs import Term
 from traffic.errors import ConfigError
+from traffic.host import Host
 from traffic.journal import RECORDS_AT, Journal, record_bytes, size_of
 from traffic.message import decode_frame
 from traffic.stream import Stream
@@ -152,6 +155,37 @@ def test_a_destination_that_restarts_whenever_has_lost_and_changed_nothing(
     assert cloud.destination.mismatches.count == 0
     assert sum(w.mismatches.count for w in cloud.everyone) == 0
     check_sums(cloud, end)
+
+
+class Buffers:
+    """Journals in memory."""
+
+    def __init__(self, buffer: bytearray) -> None:
+        self.buffer = buffer
+
+    def open(self, config: DestinationConfig, *, resume: bool) -> Journal:
+        return Journal(config, self.buffer, resume=resume)
+
+    def forget(self, job: int) -> None:
+        self.buffer.clear()
+
+
+def test_it_hears_nothing_before_it_knows_all_terms() -> None:
+    dest, buffer = begun(chunks=8)
+    left = {1: frozenset({0})}
+    exclude = Exclude(JOB, EPOCH + 1, frozenset({1}), left)
+    script = Script(dest.config)
+    script.note(exclude, dest.exclude(exclude.epoch, exclude.absent, left, 0))
+    attach, start = script.replay()
+    host = Host("h", dest.config.mac, dest.config.ip)
+    commands = Commands(host, journals=Buffers(buffer))
+    commands.carry_out(attach, 1)
+    # What the worker that is left out had sent must complete nothing, however soon it arrives.
+    for source in (1, 2):
+        assert host.receive(contribution(source, ONES, chunk=0), 1) == []
+    commands.carry_out(start, 1)
+    (frame,) = host.receive(contribution(1, ONES, chunk=0, epoch=EPOCH + 1), 2)
+    assert decode_frame(frame).weight == 1
 
 
 def test_terms_are_taken_over_with_what_is_complete() -> None:

@@ -44,7 +44,7 @@ def test_a_chunk_is_of_the_last_term_that_has_not_kept_it_out() -> None:
     assert [epochs.term(chunk).absent for chunk in (60, 24, 25)] == [set(), GONE, GONE | {0}]
     assert epochs.without(59, 3) == {0: GONE | {0}, 2: GONE | {0}}
     with pytest.raises(ConfigError, match="epoch 8 has rank 0 back, whom epoch 7 is without"):
-        epochs.check_absent(8, GONE)
+        epochs.check_absent(8, GONE, ())
     assert epochs.drop_below(23) == [3]
     assert epochs.drop_below(60) == []
     assert epochs.drop_below(61) == [4, 5]
@@ -91,6 +91,20 @@ def test_a_job_moves_and_ends_where_those_that_are_left_are() -> None:
     dest.move(EPOCH + 2, 2, LEFT)
     dest.finish(2)
     assert dest.terms[-1] == Term(EPOCH + 2, 2, absent=GONE)
+
+
+def test_who_comes_back_is_left_out_again_while_chunks_before_it_are_not_complete() -> None:
+    dest = destination(list(SOLO.values()), 3, chunks=8)
+    dest.exclude(EPOCH + 1, GONE, LEFT, 0)
+    dest.move(EPOCH + 2, 3, SOLO, absent=frozenset())
+    with pytest.raises(ConfigError, match="epoch 6 has rank 2 back, whom epoch 4 is without"):
+        dest.exclude(EPOCH + 3, frozenset({1}), {1: frozenset({0}), 3: frozenset({2})}, 1)
+    assert dest.epoch == EPOCH + 2
+    for chunk in range(3):
+        for source in LEFT:
+            dest.receive(contribution(source, ONES, chunk=chunk, epoch=EPOCH + 1), 2)
+    term = dest.exclude(EPOCH + 3, frozenset({1}), {1: frozenset({0}), 3: frozenset({2})}, 3)
+    assert term == Term(EPOCH + 3, 3, absent=frozenset({1}))
 
 
 @pytest.mark.parametrize(
