@@ -51,9 +51,13 @@ COMMANDS = {
         "cli_shell",
         "Open p4runtime-shell on a switch; it only reads, unless --write is given.",
     ),
+    "fail": (
+        "cli_parts",
+        "Kill a switch of a testbed, or let the link between two lose every frame.",
+    ),
     "restart": (
-        "cli_up",
-        "Start a dead switch of a testbed anew; the controller makes it what it should be.",
+        "cli_parts",
+        "Start a dead switch of a testbed anew, or let a link carry all again that had failed.",
     ),
     "down": (
         "cli_up",

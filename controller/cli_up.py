@@ -1,4 +1,4 @@
-"""`bluetree up`, `restart` and `down`: a testbed's processes."""
+"""`bluetree up` and `down`: a testbed's processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from controller.live.client import NetworkClient
     from controller.service.client import ControllerClient
 
-__all__ = ["down_command", "restart_command", "up_command"]
+__all__ = ["down_command", "up_command"]
 
 _MIB = 1 << 20
 _LAST_PORT = (1 << 16) - 1
@@ -183,28 +183,6 @@ def up_command(
         click.echo(_shown(document))
     if foreground:
         _stay(folder)
-
-
-@click.command("restart")
-@click.argument("switch")
-@folder_option
-@json_option
-@debug_option
-def restart_command(folder: Folder, switch: str, as_json: bool) -> None:
-    """Start a dead switch of a testbed anew; the controller makes it what it should be."""
-    folder.require_testbed()
-    with _network(folder) as network:
-        description = network.describe()
-        if switch not in description.network.topology.switches:
-            raise BadInputError(
-                f"{switch}: no such switch; `bluetree status` lists those that there are"
-            )
-        network.restart(switch)
-        process = network.describe().pids.get(switch)
-    if as_json:
-        print_json({"state": str(folder.path), "switch": switch, "process": process})
-    else:
-        click.echo(f"{switch} is started anew; the controller gives it its program and entries")
 
 
 @click.command("down")

@@ -56,9 +56,12 @@ class FabricNetwork:
         if name in self.devices:
             self._server.withdraw(self.devices[name].device_id)
 
-    def set_link(self, one: str, other: str, *, up: bool) -> None:
-        """Take the link between two switches down, losing what is on it, or up again."""
-        self.fabric.set_link(one, other, up=up)
+    def set_link(self, one: str, other: str, *, up: bool, both: bool = True) -> None:
+        """Take the link between two switches down, losing what is on it, or up again.
+
+        Without `both` it is the way from the one to the other alone.
+        """
+        self.fabric.set_link(one, other, up=up, both=both)
 
     def restart(self, name: str) -> None:
         """Start what was killed anew: a switch without a program, with empty registers; a host

@@ -29,6 +29,7 @@ from controller.queues import QueueError, QueueSettings, set_bmv2_queues
 from topologies.marks import mark_folder, remove_leftovers, remove_unmarked
 from topologies.mininet_plan import FOLDER_PREFIX, HostPlan, LinkPlan, StartTimes, SwitchPlan
 from topologies.network import CPU_PORT, Host, Network
+from topologies.rerooting import link_name
 
 _MODULES = {"softswitch": ("softswitch.cli", "softswitch.process")}
 """What a switch that is a Python program consists of."""
@@ -116,11 +117,24 @@ class RunningMininet:
             self._mininet.send("kill", name)
             self._mininet.expect("kill")
 
-    def set_link(self, one: str, other: str, *, up: bool) -> None:
-        """Take the link between two switches down, or up again."""
+    def set_link(self, one: str, other: str, *, up: bool, both: bool = True) -> None:
+        """Let the link between two switches lose every frame, or none any more.
+
+        Without `both` it is the way from the one to the other alone. Raises RunFailedError where
+        an interface of it is gone.
+        """
         with self._lock:
-            self._mininet.send("link", one, other, up)
-            self._mininet.expect("link")
+            self._mininet.send("link", one, other, up, both)
+            refusal = self._mininet.expect("link")
+        if refusal is not None:
+            raise RunFailedError(f"link {link_name(one, other)}: {refusal}")
+
+    def dark_links(self) -> frozenset[str]:
+        """The links between switches of which an end is gone, down, or without a carrier."""
+        with self._lock:
+            self._mininet.send("dark")
+            dark: Sequence[tuple[str, str]] = self._mininet.expect("dark")
+        return frozenset(link_name(*ends) for ends in dark)
 
     def restart(self, name: str) -> None:
         """Start a switch or host anew that was killed or has ended, and wait for it: a switch has

@@ -21,6 +21,7 @@ def status_view(status: api.Status) -> RenderableType:
     )
     parts: list[RenderableType] = [head]
     parts += [f"[red]{escape(switch.detail)}[/]" for switch in down]
+    parts += [f"[red]{escape(cut.text)}[/]" for cut in status.cut_links]
     if status.jobs:
         parts.append(_jobs(status))
         parts += [line for job in status.jobs if (line := _how_it_goes_on(job))]

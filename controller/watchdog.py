@@ -3,7 +3,9 @@
 The destination knows which workers' values it lacks. Where a red way leads to it that is exact;
 behind a blue root it lacks all of them, and what the workers say narrows it down:
 
-    some have not sent the chunk, or do not answer     they are missing, at the lowest blue switch
+    a link on the way carries nothing                  it is the place, for those below it, whose
+                                                       windows may be full for want of answers
+    else some have not sent it, or do not answer       they are missing, at the lowest blue switch
                                                        that all of them are below
     else a switch on the way is lost                   it is the place, for those below it
     else                                               a message was lost on the way: the place is
@@ -17,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 from controller.compile import JobPlan
+from controller.cuts import Cut
 from topologies.network import Host, Network
 from traffic.reports import DestinationProgress, WorkerProgress
 
@@ -34,6 +38,8 @@ class Cause(Enum):
     """The workers have not sent it."""
     SWITCH = "switch"
     """The switch does not answer."""
+    LINK = "link"
+    """What the switch sends over the link is lost."""
     LOSS = "loss"
     """All workers have sent it."""
     DESTINATION = "destination"
@@ -53,6 +59,7 @@ class Facts:
         next_chunks: by worker, of those that answer, the number above all that have left.
         drained: by worker, of those that answer, the number below which all is answered.
         lost: switches that do not answer P4Runtime.
+        cut: directions of links that carry nothing.
     """
 
     chunk: int
@@ -60,6 +67,7 @@ class Facts:
     next_chunks: Mapping[str, int]
     drained: Mapping[str, int]
     lost: frozenset[str] = frozenset()
+    cut: tuple[Cut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class Stuck:
         chunk: its number on the wire.
         switch: where it waits, or where its answer does; None is the destination.
         workers: for whom, by name.
+        cut: the link that is the cause, if one is.
     """
 
     job: int
@@ -77,6 +86,7 @@ class Stuck:
     switch: str | None
     workers: tuple[str, ...]
     cause: Cause
+    cut: Cut | None = None
 
     @property
     def text(self) -> str:
@@ -85,14 +95,18 @@ class Stuck:
         more = len(self.workers) - _SHOWN
         names = ", ".join(self.workers[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
         have = "has" if len(self.workers) == 1 else "have"
+        why = "" if self.cut is None else self.cut.text
+        if self.switch and not why:
+            why = f"{place} does not answer"
         what = f"job {self.job} is stuck: chunk {self.chunk}"
         return {
             Cause.WORKERS: f"{what} waits at {place} for {names}",
             Cause.SWITCH: f"{what} waits at {place}, which does not answer, for {names}",
+            Cause.LINK: f"{what} waits for {names}: {why}",
             Cause.LOSS: f"{what} waits at {place} for {names}, though all workers have sent it",
             Cause.DESTINATION: f"{what} waits for the destination, which does not answer",
             Cause.ANSWER: f"{what} is complete, but {names} {have} no answer"
-            + (f": {place} does not answer" if self.switch else ""),
+            + (f": {why}" if why else ""),
         }[self.cause]
 
 
@@ -139,6 +153,7 @@ def facts_of(
     destination: DestinationProgress | None,
     workers: Sequence[WorkerProgress],
     lost: Collection[str] = (),
+    cut: Collection[Cut] = (),
 ) -> Facts:
     """The facts, from what those hosts of a job say that answer."""
     drained = {worker.name: worker.drained_below for worker in workers}
@@ -153,6 +168,7 @@ def facts_of(
         {worker.name: worker.next_chunk for worker in workers},
         drained,
         frozenset(lost),
+        tuple(cut),
     )
 
 
@@ -168,8 +184,16 @@ def find_stuck(network: Network, plan: JobPlan, facts: Facts) -> Stuck:
         behind = [host for host in hosts.values() if facts.drained.get(host.name, chunk) <= chunk]
         switch = _nearest(network, behind, facts.lost)
         below = [host for host in behind if switch in _way(network, host)]
+        cut = None if switch else _first_cut(network, behind, facts.cut)
+        if cut is not None:
+            below = _below(network, behind, cut)
+            return Stuck(job, chunk, cut.sender, _names(below), Cause.ANSWER, cut)
         return Stuck(job, chunk, switch, _names(below if switch else behind), Cause.ANSWER)
     lacking = [hosts[name] for name in facts.lacking]
+    cut = _first_cut(network, lacking, facts.cut)
+    if cut is not None and _nearest(network, lacking, facts.lost) is None:
+        below = _below(network, lacking, cut)
+        return Stuck(job, chunk, cut.sender, _names(below), Cause.LINK, cut)
     unsent = [
         host
         for host in lacking
@@ -190,6 +214,17 @@ def _nearest(network: Network, hosts: Sequence[Host], lost: Collection[str]) -> 
     ways = [_way(network, host)[::-1] for host in hosts]
     found = {at: depth for way in ways for depth, at in enumerate(way) if at in lost}
     return min(found, key=lambda at: (found[at], at), default=None)
+
+
+def _first_cut(network: Network, hosts: Sequence[Host], cuts: Collection[Cut]) -> Cut | None:
+    """Of the cut links that some of these are below, the first."""
+    return next((cut for cut in cuts if _below(network, hosts, cut)), None)
+
+
+def _below(network: Network, hosts: Sequence[Host], cut: Cut) -> list[Host]:
+    """Those of the hosts on whose way to the destination a link is."""
+    ends = {(cut.sender, cut.receiver), (cut.receiver, cut.sender)}
+    return [host for host in hosts if not ends.isdisjoint(pairwise(_way(network, host)))]
 
 
 def _way(network: Network, host: Host) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ however it ends, the run's folder with its sockets and logs included:
     ("pids",)   answered ("pids", process ids by the name of switch or host)
     ("namespaces",)
                 answered ("namespaces", for every host a process in its network namespace)
-    ("link", switch, switch, up)
-                the link between two switches; answered ("link", None)
+    ("link", switch, switch, up, both)
+                the link between two switches, or one way of it; answered ("link", refusal or None)
+    ("dark",)   answered ("dark", ends of the links between switches that have no carrier)
     ("kill", name), ("restart", name)
                 a switch or a host; answered ("kill", None), ("restart", process id)
 
@@ -52,7 +53,7 @@ from topologies.mininet_plan import (
 )
 from topologies.network import Host, Network, ip_text, mac_text
 from topologies.nursery import Birth
-from topologies.pairs import End, make_pairs, remove_pairs
+from topologies.pairs import End, has_carrier, make_pairs, remove_pairs
 from topologies.shaping import Shape, host_rate, scaled, tc_commands
 
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
@@ -165,22 +166,39 @@ class MininetNetwork:
         hosts = self._network.hosts
         return {host.name: self._nodes[host.name].pid for host in hosts}
 
-    def set_link(self, one: str, other: str, up: bool) -> None:
-        """Let a link between two switches lose every frame, both ways, or none any more.
+    def set_link(self, one: str, other: str, up: bool, both: bool = True) -> str | None:
+        """Let a link between two switches lose every frame, or none any more; why that cannot be.
 
-        Its interfaces stay up: bmv2 serves no port any more once one of its interfaces is down.
+        Without `both` it is the way from the one to the other alone. Its interfaces stay up: bmv2
+        serves no port any more once one of its interfaces is down.
         """
         shapes = []
         for link in self._network.links:
             if {link.lower, link.upper} == {one, other}:
                 bps = 0 if self._links.base is None else scaled(link.rate, self._links.base)
-                shapes.append(Shape(self.interface(link.lower, link.lower_port), bps))
-                shapes.append(Shape(self.interface(link.upper, link.upper_port), bps))
-        verb, queue = ("del", "") if up else ("replace", "pfifo limit 0")
-        lines = [f"qdisc {verb} dev {shape.interface} root {queue}" for shape in shapes]
+                for switch, port in ((link.lower, link.lower_port), (link.upper, link.upper_port)):
+                    if both or switch == one:
+                        shapes.append(Shape(self.interface(switch, port), bps))
+        # One that carries all already has no queue to be deleted, so it is given one first.
+        lines = [f"qdisc replace dev {shape.interface} root pfifo limit 0" for shape in shapes]
         if up:
+            lines += [f"qdisc del dev {shape.interface} root" for shape in shapes]
             lines += tc_commands(shape for shape in shapes if shape.bps)
-        subprocess.run(["tc", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+        words = ["tc", "-batch", "-"]
+        done = subprocess.run(
+            words, input="\n".join(lines), text=True, check=False, capture_output=True
+        )
+        return " | ".join(done.stderr.splitlines()) if done.returncode else None
+
+    def dark_links(self) -> list[tuple[str, str]]:
+        """The ends of links between switches of which an interface is gone, down, or without a
+        carrier."""
+        return [
+            (link.lower, link.upper)
+            for link in self._network.links
+            if not has_carrier(self.interface(link.lower, link.lower_port))
+            or not has_carrier(self.interface(link.upper, link.upper_port))
+        ]
 
     def switch_name(self, switch: str) -> str:
         """The short name of a switch in this run."""
@@ -303,6 +321,7 @@ def serve(connection: Connection, folder: Path) -> None:
                 "kill": up.children.kill,
                 "restart": up.children.restart,
                 "link": up.set_link,
+                "dark": up.dark_links,
             }
             connection.send((what, act[what](*words)))
     except (EOFError, OSError):

@@ -59,6 +59,15 @@ def remove_pairs(pairs: Iterable[tuple[End, End]]) -> None:
     )
 
 
+def has_carrier(interface: str) -> bool:
+    """Whether an interface that lies here is there and up, and so is the other end of its pair."""
+    try:
+        return Path(f"/sys/class/net/{interface}/carrier").read_text(encoding="ascii") == "1\n"
+    except OSError:
+        # Gone, or down: then the kernel does not say.
+        return False
+
+
 def _words(end: End) -> str:
     address = "" if end.mac is None else f" address {end.mac}"
     place = "" if end.namespace is None else f" netns {end.namespace}"

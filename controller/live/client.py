@@ -13,8 +13,6 @@ client.down()
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -32,9 +30,6 @@ from controller.endpoints import (
     window_time,
 )
 from controller.errors import (
-    BadInputError,
-    BluetreeError,
-    EnvironmentLacksError,
     RunFailedError,
     SilentHostsError,
     silence_text,
@@ -44,6 +39,7 @@ from controller.live.lane import Lane
 from controller.live.progress import JobProgress
 from controller.live.requests import (
     GONE,
+    DarkLinks,
     Describe,
     Down,
     JobHosts,
@@ -56,6 +52,7 @@ from controller.live.requests import (
     Tell,
     TellJob,
 )
+from controller.live.starting import start_daemon
 from topologies.network import Network
 from topologies.rerooting import reroot
 from traffic.commands import (
@@ -84,7 +81,6 @@ from traffic.reports import (
 )
 from traffic.stream import Stream
 
-START_DEADLINE_S = 600.0
 DOWN_DEADLINE_S = 90.0
 TRIES = 200
 """Sends of a chunk before a worker gives up."""
@@ -326,13 +322,22 @@ class NetworkClient:
         answers: Mapping[str, Answer] = self._lane.ask(TellJob(command, part))
         return answers
 
-    def kill(self, name: str) -> None:
-        """Kill a switch or a host where it stands."""
-        self._lane.ask(Kill(name))
+    def kill(self, name: str, *, one_way: bool = False) -> None:
+        """Kill a switch or a host where it stands, or let a link A-B lose every frame.
 
-    def restart(self, switch: str) -> None:
-        """Start a switch anew that was killed or has ended: it has no program."""
-        self._lane.ask(Restart(switch))
+        `one_way`: of the link, only those that A sends to B.
+        """
+        self._lane.ask(Kill(name, one_way))
+
+    def restart(self, name: str) -> None:
+        """Start a switch anew that was killed or has ended: it has no program; or let a link carry
+        all again."""
+        self._lane.ask(Restart(name))
+
+    def dark_links(self) -> frozenset[str]:
+        """The links between switches, by name, that have no carrier; others may lose all too."""
+        dark: frozenset[str] = self._looking.ask(DarkLinks())
+        return dark
 
     def down(self) -> None:
         """Take the network down, and wait until nothing of it is left."""
@@ -360,41 +365,5 @@ def launch(
     `options` are further words for the daemon, such as ("--workers", "2"). Raises the error that
     the daemon ends with.
     """
-    folder.prepare(state)
-    if folder.is_locked(state):
-        raise BadInputError(
-            f"--state {state}: a network is up here (process {folder.owner(state)}); take it "
-            "down first, or name another folder"
-        )
-    words = [sys.executable, "-m", "controller.live.daemon", "--state", str(state)]
-    words += ["--target", target, *options, "--", topology]
-    folder.socket_path(state).unlink(missing_ok=True)
-    with folder.log_path(state).open("wb") as log:
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
-    try:
-        _wait_until_up(state, process)
-    except BaseException:  # interrupted, or too late: nobody would take it down
-        process.terminate()
-        process.wait(DOWN_DEADLINE_S)
-        raise
+    start_daemon(state, [*("--target", target), *options, "--", topology])
     return NetworkClient(state)
-
-
-def _wait_until_up(state: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_DEADLINE_S
-    while not folder.socket_path(state).exists():
-        if (code := process.poll()) is not None:
-            raise _failure(state, code)
-        if time.monotonic() > deadline:
-            raise RunFailedError(f"the network is not up after {START_DEADLINE_S:g} s")
-        time.sleep(_POLL_S)
-
-
-def _failure(state: Path, code: int) -> BluetreeError:
-    """What the daemon ended with, as an error of the same exit code."""
-    said = folder.log_path(state).read_text(encoding="utf-8", errors="replace").splitlines()
-    text = said[-1].removeprefix("error: ") if said else f"the network ended with exit code {code}"
-    kinds = {kind.exit_code: kind for kind in (BadInputError, EnvironmentLacksError)}
-    return kinds.get(code, RunFailedError)(text)

@@ -31,6 +31,7 @@ from controller.live.mininet import LiveMininet
 from controller.live.network import LiveNetwork, Roster, resident_bytes
 from controller.live.progress import HOST_S
 from controller.live.requests import (
+    DarkLinks,
     Describe,
     Down,
     Jobs,
@@ -123,10 +124,12 @@ class Daemon:
                 return self._roster.tell_job(command, part)
             case SurveyJob(job):
                 return self._roster.survey(job)
-            case Kill(name):
-                self._roster.kill(name)
-            case Restart(switch):
-                self._roster.restart(switch)
+            case Kill(name, one_way):
+                self._roster.kill(name, one_way=one_way)
+            case Restart(name):
+                self._roster.restart(name)
+            case DarkLinks():
+                return self._network.dark_links()
         return None
 
     def _describe(self) -> NetworkDescription:

@@ -126,6 +126,14 @@ class LiveFabric:
         """See `LiveNetwork`."""
         self._do(partial(self._restart, name))
 
+    def set_link(self, one: str, other: str, *, up: bool, both: bool = True) -> None:
+        """See `LiveNetwork`."""
+        self._do(partial(self._up.set_link, one, other, up=up, both=both))
+
+    def dark_links(self) -> frozenset[str]:
+        """See `LiveNetwork`: these links have no carrier."""
+        return frozenset()
+
     def _restart(self, name: str) -> None:
         self._up.restart(name)
         if name in self._commands:

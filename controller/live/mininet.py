@@ -99,3 +99,11 @@ class LiveMininet:
     def restart(self, name: str) -> None:
         """See `LiveNetwork`."""
         self._running.restart(name)
+
+    def set_link(self, one: str, other: str, *, up: bool, both: bool = True) -> None:
+        """See `LiveNetwork`."""
+        self._running.set_link(one, other, up=up, both=both)
+
+    def dark_links(self) -> frozenset[str]:
+        """See `LiveNetwork`."""
+        return self._running.dark_links()

@@ -13,6 +13,7 @@ from controller.live.requests import GONE, JobHosts, Part
 from controller.live.script import Script
 from controller.p4rt import SwitchAddress
 from topologies.network import Network
+from topologies.rerooting import find_link, link_name
 from traffic.commands import (
     Answer,
     AttachDestination,
@@ -69,6 +70,15 @@ class LiveNetwork(Protocol):
     def restart(self, name: str) -> None:
         """Start anew what was killed, or has ended, and wait until it listens: a switch without a
         program, a host without a job."""
+
+    def set_link(self, one: str, other: str, *, up: bool, both: bool = True) -> None:
+        """Let the link between two switches lose every frame, or none any more.
+
+        Both ways, or that from the one to the other alone. To those at its ends it looks as before.
+        """
+
+    def dark_links(self) -> frozenset[str]:
+        """The links between switches, as `link_name` has them, of which an end is gone or down."""
 
 
 class Roster:
@@ -153,26 +163,33 @@ class Roster:
         said = {name: answers.get(name) for name in alive}
         return said | dict.fromkeys(silent) | dict.fromkeys(gone, GONE)
 
-    def kill(self, name: str) -> None:
-        """Kill a switch or a host; once more is no error."""
-        network = self._up.network
-        hosts = [host.name for host in network.hosts]
-        if name not in hosts and name not in network.topology.switches:
-            raise BadInputError(f"{name}: the network has no such switch or host")
+    def kill(self, name: str, *, one_way: bool = False) -> None:
+        """Kill a switch or a host, or cut a link A-B; once more is no error.
+
+        `one_way`: of the link, what A sends to B alone.
+        """
+        link = self._link(name)
+        if link is not None:
+            self._up.set_link(*link, up=False, both=not one_way)
+            self._down.add(link_name(*link))
+            return
+        if one_way:
+            raise BadInputError(f"{name}: is no link, and only a link has two ways")
         if name not in self._down:
             self._up.kill(name)
             self._down.add(name)
 
     def restart(self, name: str) -> None:
         """Start a switch or host anew; BadInputError unless it was killed, or is a switch whose
-        process has ended.
+        process has ended. A link A-B carries all again, both ways.
 
         A destination goes on with its jobs, with what it had completed; a worker has none.
         """
-        network = self._up.network
-        hosts = {host.name for host in network.hosts}
-        if name not in hosts and name not in network.topology.switches:
-            raise BadInputError(f"{name}: the network has no such switch or host")
+        link = self._link(name)
+        if link is not None:
+            self._up.set_link(*link, up=True)
+            self._down -= {link_name(*link), link_name(*link[::-1])}
+            return
         # A killed process is deaf for a moment before it has ended.
         deadline = time.monotonic() + _END_S
         while name not in self._down and name not in self._up.ended_switches():
@@ -188,6 +205,17 @@ class Roster:
         for name in sorted(self._ill - self._down):
             self._start_anew(name)
             self._ill.discard(name)
+
+    def _link(self, name: str) -> tuple[str, str] | None:
+        """The ends of a link as they are named, None where it is the name of a switch or host;
+        BadInputError where there is nothing of the name."""
+        network = self._up.network
+        if name in network.topology.switches or name in {host.name for host in network.hosts}:
+            return None
+        ends = find_link(network.topology, name)
+        if ends is None:
+            raise BadInputError(f"{name}: the network has no such switch, host or link")
+        return ends if name == link_name(*ends) else ends[::-1]
 
     def _start_anew(self, name: str) -> None:
         self._up.restart(name)

@@ -29,7 +29,7 @@ class NetworkDescription:
         rates: bits a second of every overlay switch's link upward; None: as fast as the machine.
         patience: what a worker waits at least before it sends again, beside the time that links of
             those rates take, in nanoseconds.
-        down: switches and hosts that were killed and not restarted.
+        down: switches and hosts that were killed, and links that were cut, and not restarted.
         host_seconds: how long a host may take to do what it is told.
         newest_epoch: the largest that a host was ever told; 0 before the first.
     """
@@ -111,16 +111,23 @@ GONE = "gone"
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """Kill a switch or a host."""
+    """Kill a switch or a host, or cut a link A-B; `one_way`: only what A sends to B."""
+
+    name: str
+    one_way: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Start a switch or host anew that was killed, or let a link carry all again."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
-    """Start a switch anew that was killed; it has no program."""
-
-    switch: str
+class DarkLinks:
+    """Answered with the links between switches of which an end is gone, down, or without a
+    carrier; see `LiveNetwork.dark_links`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,4 +143,6 @@ class Silent:
     seconds: float
 
 
-Request: TypeAlias = Describe | Jobs | Tell | TellJob | SurveyJob | Kill | Restart | Down
+Request: TypeAlias = (
+    Describe | Jobs | Tell | TellJob | SurveyJob | Kill | Restart | DarkLinks | Down
+)

@@ -173,6 +173,18 @@ class Fleet:
         )
         return tuple(CounterValue(data.packet_count, data.byte_count) for _, data in cells)
 
+    async def cells(
+        self, name: str, counter: str, indices: Iterable[int]
+    ) -> dict[int, CounterValue]:
+        """Return some cells of an indirect counter, by index."""
+        requests = [self._schema.counter_request(counter, index) for index in indices]
+        messages = await self._sessions[name].read(requests, f"reading counter {counter}")
+        entries = (message.counter_entry for message in messages)
+        return {
+            entry.index.index: CounterValue(entry.data.packet_count, entry.data.byte_count)
+            for entry in entries
+        }
+
     async def clone_sessions(self, name: str) -> tuple[CloneSession, ...]:
         """Return the clone sessions of one switch."""
         request = p4r.Entity()

@@ -147,10 +147,10 @@ class Schema:
         except ValueError as error:
             raise SchemaError("", str(error)) from error
 
-    def counter_request(self, name: str) -> p4r.Entity:
-        """Return the request for all cells of an indirect counter; raises SchemaError."""
+    def counter_request(self, name: str, index: int | None = None) -> p4r.Entity:
+        """Return the request for a cell of an indirect counter, or all; raises SchemaError."""
         try:
-            return P4CounterEntry(name).encode(self._names)
+            return P4CounterEntry(name, index=index).encode(self._names)
         except ValueError as error:
             raise SchemaError("", str(error)) from error
 

@@ -125,7 +125,7 @@ class WatchStatusRequest(_message.Message):
     def __init__(self, seconds: _Optional[float] = ...) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("topology", "target", "controller", "standbys", "switches", "jobs", "links", "predicted_congestion", "measured_congestion", "roots")
+    __slots__ = ("topology", "target", "controller", "standbys", "switches", "jobs", "links", "predicted_congestion", "measured_congestion", "roots", "cut_links")
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_FIELD_NUMBER: _ClassVar[int]
@@ -136,6 +136,7 @@ class Status(_message.Message):
     PREDICTED_CONGESTION_FIELD_NUMBER: _ClassVar[int]
     MEASURED_CONGESTION_FIELD_NUMBER: _ClassVar[int]
     ROOTS_FIELD_NUMBER: _ClassVar[int]
+    CUT_LINKS_FIELD_NUMBER: _ClassVar[int]
     topology: str
     target: str
     controller: ControllerStatus
@@ -146,7 +147,22 @@ class Status(_message.Message):
     predicted_congestion: str
     measured_congestion: float
     roots: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, topology: _Optional[str] = ..., target: _Optional[str] = ..., controller: _Optional[_Union[ControllerStatus, _Mapping]] = ..., standbys: _Optional[_Iterable[_Union[ControllerStatus, _Mapping]]] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobStatus, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkStatus, _Mapping]]] = ..., predicted_congestion: _Optional[str] = ..., measured_congestion: _Optional[float] = ..., roots: _Optional[_Iterable[str]] = ...) -> None: ...
+    cut_links: _containers.RepeatedCompositeFieldContainer[CutLink]
+    def __init__(self, topology: _Optional[str] = ..., target: _Optional[str] = ..., controller: _Optional[_Union[ControllerStatus, _Mapping]] = ..., standbys: _Optional[_Iterable[_Union[ControllerStatus, _Mapping]]] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobStatus, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkStatus, _Mapping]]] = ..., predicted_congestion: _Optional[str] = ..., measured_congestion: _Optional[float] = ..., roots: _Optional[_Iterable[str]] = ..., cut_links: _Optional[_Iterable[_Union[CutLink, _Mapping]]] = ...) -> None: ...
+
+class CutLink(_message.Message):
+    __slots__ = ("link", "sender", "receiver", "lost", "text")
+    LINK_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    link: str
+    sender: str
+    receiver: str
+    lost: int
+    text: str
+    def __init__(self, link: _Optional[str] = ..., sender: _Optional[str] = ..., receiver: _Optional[str] = ..., lost: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
 
 class ControllerStatus(_message.Message):
     __slots__ = ("pid", "election_id", "uptime")
@@ -249,18 +265,20 @@ class Rejoined(_message.Message):
     def __init__(self, worker: _Optional[str] = ..., first_chunk: _Optional[int] = ...) -> None: ...
 
 class StuckChunk(_message.Message):
-    __slots__ = ("chunk", "switch", "workers", "cause", "text")
+    __slots__ = ("chunk", "switch", "workers", "cause", "text", "link")
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    LINK_FIELD_NUMBER: _ClassVar[int]
     chunk: int
     switch: str
     workers: _containers.RepeatedScalarFieldContainer[str]
     cause: str
     text: str
-    def __init__(self, chunk: _Optional[int] = ..., switch: _Optional[str] = ..., workers: _Optional[_Iterable[str]] = ..., cause: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+    link: str
+    def __init__(self, chunk: _Optional[int] = ..., switch: _Optional[str] = ..., workers: _Optional[_Iterable[str]] = ..., cause: _Optional[str] = ..., text: _Optional[str] = ..., link: _Optional[str] = ...) -> None: ...
 
 class LinkTotal(_message.Message):
     __slots__ = ("switch", "messages", "expected")

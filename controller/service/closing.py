@@ -77,7 +77,8 @@ class Closer:
     async def leave(self, job: Job, end: int, why: str) -> Written:
         """End a job at a chunk where another one goes on; what is under way is not waited for.
 
-        Its links are not compared: what a failed switch has counted is not known.
+        Its links are not compared: what a failed switch has counted, or a cut link lost, is not
+        known.
         """
         progress = await asyncio.to_thread(self._hosts.progress, job.id)
         self.over(
@@ -87,7 +88,7 @@ class Closer:
             completed=end,
             correct=not progress.mismatches,
             retransmissions=progress.resent,
-            not_compared="a switch of its tree failed",
+            not_compared="a part of its tree failed",
         )
         await asyncio.to_thread(self._hosts.detach, job.id)
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))

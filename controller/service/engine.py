@@ -65,19 +65,18 @@ class Engine:
     def __init__(
         self, network: Network, store: Store, board: Switchboard, hosts: NetworkClient
     ) -> None:
-        self.network = network
-        self.board = board
-        self._store = store
-        self._hosts = hosts
+        self.network, self.board = network, board
+        self._store, self._hosts = store, hosts
         self._planner = Planner(network, store)
         self._closer = Closer(network, store, board, hosts)
         common = (network, store, board, hosts, self._planner)
         self._reallocation = Reallocation(*common, self._closer)
         self._succession = Succession(*common, self._closer)
         self._leaving = Leaving(*common)
-        self._healer = Healer(network, board, hosts, self._succession, self._leaving, self._closer)
         self._stalls = Stalls()
         self.watchdog = Watchdog(network, store, board, hosts)
+        ways_out = (self._succession, self._leaving, self._closer)
+        self._healer = Healer(network, board, self.watchdog.links, hosts, *ways_out)
         self._lock = asyncio.Lock()
         # Jobs whose draining the command that changes them waits for.
         self._attended: set[int] = set()

@@ -89,7 +89,7 @@ class Job:
         root: the switch of its destination; None is the network's own root.
         successor: the job as which it goes on with another root.
         on_loss: what becomes of it when it loses a worker.
-        avoids: the switches that its tree goes round, since they had failed.
+        avoids: the switches and links that its tree goes round, since they had failed.
     """
 
     id: int

@@ -15,7 +15,7 @@ from controller.program import SwitchProgram
 from controller.service.admission import job_tree
 from controller.service.store import Allocation, Job, Role
 from topologies.network import Host, Network
-from topologies.rerooting import reroot
+from topologies.rerooting import link_name, reroot
 
 Part: TypeAlias = tuple[int, int]
 """A job, and a phase of it: the low bit of the epoch. Epochs of a job alternate in it, so that two
@@ -63,14 +63,14 @@ def _shape(job: Job) -> Shape:
 
 
 def way_of(view: Network, host: Host) -> frozenset[str]:
-    """The switches from a worker to the destination of a network as a job has it."""
+    """The switches, and links under both names, from a worker to the destination of a network as a
+    job has it."""
     overlay = view.topology.overlay
-    way: set[str] = set()
-    v = overlay.names.index(host.switch)
-    while v >= 0:
-        way.add(overlay.names[v])
-        v = overlay.tree.parent[v]
-    return frozenset(way)
+    way = [host.switch]
+    while (above := overlay.tree.parent[overlay.names.index(way[-1])]) >= 0:
+        way.append(overlay.names[above])
+    links = (name for ends in pairwise(way) for name in (link_name(*ends), link_name(*ends[::-1])))
+    return frozenset((*way, *links))
 
 
 def switches_in_use(network: Network, jobs: Sequence[Job]) -> frozenset[str]:

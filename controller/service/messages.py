@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from controller.cuts import Cut
 from controller.live.progress import JobProgress
 from controller.p4rt import NotPrimaryError, SwitchAddress, SwitchError
 from controller.service import bluetree_pb2 as api
@@ -110,9 +111,17 @@ def job_message(
                     workers=stuck.workers,
                     cause=stuck.cause.value,
                     text=stuck.text,
+                    link="" if stuck.cut is None else stuck.cut.link,
                 )
             )
     return message
+
+
+def cut_message(cut: Cut) -> api.CutLink:
+    """A link that carries nothing."""
+    return api.CutLink(
+        link=cut.link, sender=cut.sender, receiver=cut.receiver, lost=cut.lost, text=cut.text
+    )
 
 
 def link_message(line: LinkLine) -> api.LinkStatus:

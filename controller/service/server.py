@@ -199,6 +199,7 @@ class Servicer:
             predicted_congestion=str(messages.predicted_congestion(lines)),
             measured_congestion=messages.measured_congestion(lines),
             roots=[host.switch for host in (network.destination, *network.spares)],
+            cut_links=[messages.cut_message(cut) for cut in engine.watchdog.links.known],
         )
 
     async def _measure(self) -> tuple[dict[int, JobProgress], tuple[LinkLine, ...]]:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from controller.cuts import PortCounts
 from controller.measurement import LinkCount
 from controller.p4rt import (
     Fleet,
@@ -214,10 +215,28 @@ class Switchboard:
         await self._ask(one)
         return counts
 
+    async def port_counts(self, ports: Mapping[str, Sequence[int]]) -> dict[str, PortCounts]:
+        """Frames by port, of some ports of some switches; those that do not answer are left out."""
+        arrived: dict[str, dict[int, int]] = {}
+        departed: dict[str, dict[int, int]] = {}
+
+        async def read_arrived(name: str) -> None:
+            arrived[name] = await self._packets(name, "arrived", ports[name])
+
+        async def read_departed(name: str) -> None:
+            departed[name] = await self._packets(name, "departed", ports[name])
+
+        # In this order at all of them: see `controller.cuts`.
+        await self._ask(read_arrived, ports)
+        await self._ask(read_departed, tuple(arrived))
+        return {name: PortCounts(arrived[name], these) for name, these in departed.items()}
+
     # How it is done
 
-    async def _ask(self, one: Callable[[str], Awaitable[None]]) -> None:
-        """Ask every switch that is there; one that goes meanwhile is left out."""
+    async def _ask(
+        self, one: Callable[[str], Awaitable[None]], names: Iterable[str] | None = None
+    ) -> None:
+        """Ask every switch that is there, or some; one that goes meanwhile is left out."""
 
         async def careful(name: str) -> None:
             try:
@@ -228,8 +247,12 @@ class Switchboard:
             except SwitchError as error:
                 _LOG.info("%s", error)
 
-        there = [name for name in self._fleet.names if name not in self.troubles]
-        await self._fleet.each(careful, there)
+        wanted = self._fleet.names if names is None else names
+        await self._fleet.each(careful, [name for name in wanted if name not in self.troubles])
+
+    async def _packets(self, name: str, counter: str, ports: Sequence[int]) -> dict[int, int]:
+        cells = await self._fleet.cells(name, counter, ports)
+        return {port: value.packets for port, value in cells.items()}
 
     def _differences(self, programs: Sequence[SwitchProgram]) -> dict[str, tuple[Update, ...]]:
         """The updates of every switch that changes; both sides as the compiler writes them."""

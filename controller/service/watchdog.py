@@ -1,4 +1,5 @@
-"""Looks at every job four times a second, and says which are stuck, where and for whom."""
+"""Looks at every job four times a second, and says which are stuck, where and for whom; and at the
+links of those that are."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from controller.live.client import NetworkClient
 from controller.live.state import NetworkDownError
 from controller.p4rt import NotPrimaryError
 from controller.service import ledger
+from controller.service.links import LinkWatch
 from controller.service.progress import completed
 from controller.service.store import Job, Phase, Role, Store
 from controller.service.switchboard import Switchboard
@@ -36,6 +38,8 @@ class Watchdog:
         self._standstills = Standstills()
         self._stuck: dict[int, Stuck] = {}
         self._probing: asyncio.Task[None] | None = None
+        self.links = LinkWatch(network, board, hosts)
+        self._reading: asyncio.Task[None] | None = None
 
     @property
     def stuck(self) -> Mapping[int, Stuck]:
@@ -67,6 +71,25 @@ class Watchdog:
                 # It has just been stopped; whoever looks after it deals with anything else.
                 _LOG.info("job %d: %s", job.id, error)
         self._probe(jobs)
+        self._read_links(jobs)
+
+    def _read_links(self, jobs: Mapping[int, Job]) -> None:
+        """See whether links of the trees of stuck jobs carry nothing."""
+        reading = self._reading
+        if reading is not None:
+            if not reading.done():
+                return
+            error = reading.exception()
+            if isinstance(error, BluetreeError) and not isinstance(error, NetworkDownError):
+                _LOG.info("%s", error)
+            elif error is not None:
+                raise error
+        names = {
+            name
+            for number in self._stuck.keys() & jobs.keys()
+            for name in ledger.rooted(self._network, jobs[number]).topology.overlay.names
+        }
+        self._reading = asyncio.create_task(self.links.look(names))
 
     def _probe(self, jobs: Mapping[int, Job]) -> None:
         """See whether switches answer that a stuck job may be waiting for, and those that did not.
@@ -94,7 +117,7 @@ class Watchdog:
             for name, trouble in self._board.troubles.items()
             if not isinstance(trouble, NotPrimaryError)
         }
-        facts = facts_of(progress.destination, progress.workers, lost)
+        facts = facts_of(progress.destination, progress.workers, lost, self.links.cut)
         return find_stuck(ledger.rooted(self._network, job), self._plan(job, facts.chunk), facts)
 
     def _plan(self, job: Job, chunk: int) -> JobPlan:

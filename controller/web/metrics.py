@@ -70,4 +70,9 @@ class _Collector:
             carried.add_metric(names, float(link.messages))
             predicted.add_metric(names, float(link.predicted))
             measured.add_metric(names, link.measured)
-        yield from (carried, predicted, measured)
+        cut = GaugeMetricFamily(
+            "bluetree_link_cut", "1: nothing that is sent arrives.", labels=["sender", "receiver"]
+        )
+        for found in self._status.cut_links:
+            cut.add_metric([found.sender, found.receiver], 1.0)
+        yield from (carried, predicted, measured, cut)

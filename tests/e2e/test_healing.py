@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,7 +14,16 @@ from controller.service import healing, ledger
 from controller.service.admission import Wish
 from controller.service.planner import Order, Planner
 from controller.service.store import Job, OnLoss, Phase
-from tests.e2e.controllers import Controller, run_limited, running_controller, until
+from tests.e2e.controllers import (
+    Controller,
+    goes_on,
+    run_limited,
+    running_controller,
+    runs,
+    stop_all,
+    until,
+    watched,
+)
 from traffic.endpoint import Op
 from traffic.stream import Stream
 
@@ -32,21 +40,6 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetworkClient]
     client.down()
 
 
-@asynccontextmanager
-async def _watched(network: NetworkClient, term: int) -> AsyncIterator[Controller]:
-    """A controller that looks after jobs until the context is left."""
-    async with running_controller(network, term) as controller:
-        tasks = [
-            asyncio.create_task(each)
-            for each in (controller.engine.watch(), controller.engine.watchdog.watch())
-        ]
-        try:
-            yield controller
-        finally:
-            for task in tasks:
-                task.cancel()
-
-
 async def _mend(controller: Controller) -> None:
     """Start all switches anew that were killed, and wait for them."""
     for name in (await asyncio.to_thread(controller.network.describe)).down:
@@ -54,88 +47,57 @@ async def _mend(controller: Controller) -> None:
     await until(lambda: not controller.board.troubles)
 
 
-async def _goes_on(controller: Controller, number: int) -> None:
-    before = (await controller.engine.progress(number)).completed
-    while (await controller.engine.progress(number)).completed < before + 20:
-        await asyncio.sleep(0.02)
-
-
 async def _kill(controller: Controller, name: str) -> None:
     await asyncio.to_thread(controller.network.kill, name)
 
 
-def _job(controller: Controller, number: int) -> Job | None:
-    return controller.store.job(number)
-
-
-def _runs(controller: Controller, number: int) -> Callable[[], bool]:
-    def holds() -> bool:
-        job = _job(controller, number)
-        return job is not None and job.phase is Phase.RUNNING
-
-    return holds
-
-
-async def _stop(controller: Controller, *, exact: bool = True) -> None:
-    """End all jobs: every sum was right, and the links of those in which nothing was repeated are
-    as predicted, unless a switch with counters of them has started anew."""
-    ended = await controller.engine.stop(None)
-    for job in ended:
-        result = json.loads(job.result)
-        assert result["correct"] is True, result
-        links = result.get("links", {})
-        if exact and not result.get("retransmissions"):
-            assert all(messages == expected for messages, expected in links.values()), links
-    assert links
-
-
 def test_jobs_go_round_switches_that_die(network: NetworkClient) -> None:
     async def scenario() -> None:
-        async with _watched(network, 2) as up:
+        async with watched(network, 2) as up:
             await up.engine.start(ORDER)
-            await _goes_on(up, 1)
+            await goes_on(up, 1)
             await _kill(up, DEAD)
-            await until(_runs(up, 2))
+            await until(runs(up, 2))
             await until(lambda: up.engine.jobs()[0].phase is Phase.FINISHED)
             first, second = up.engine.jobs()
             assert first.successor == 2
             assert (second.root, second.avoids) == (None, (DEAD,))
-            await _goes_on(up, 2)
+            await goes_on(up, 2)
             assert (await up.engine.reallocate(2, Wish(budget=5))).job.id == 2
             # The next one too, which takes the destination along.
             await _kill(up, "core0")
-            await until(_runs(up, 3))
+            await until(runs(up, 3))
             third = up.engine.jobs()[2]
             assert (third.root, third.avoids) == ("core3", (DEAD, "core0"))
-            await _goes_on(up, 3)
+            await goes_on(up, 3)
             await _mend(up)
             # Home again, now that all are there.
             back = await up.engine.reallocate(3, None, "core0")
             assert (back.was, back.root, back.job.avoids) == (3, "core0", ())
-            await _goes_on(up, back.job.id)
-            await _stop(up)
+            await goes_on(up, back.job.id)
+            await stop_all(up)
 
     run_limited(scenario)
 
 
 def test_a_job_goes_on_without_those_that_a_switch_cuts_off(network: NetworkClient) -> None:
     async def scenario() -> None:
-        async with _watched(network, 2) as up:
+        async with watched(network, 2) as up:
             await up.engine.start(replace(ORDER, on_loss=OnLoss.CONTINUE))
-            await _goes_on(up, 1)
+            await goes_on(up, 1)
             await _kill(up, "edge0-0")
             await until(lambda: up.engine.jobs()[0].current.absent == (0,))
-            await until(_runs(up, 1))
-            await _goes_on(up, 1)
+            await until(runs(up, 1))
+            await goes_on(up, 1)
             # One that cuts off some, and that others go round.
             await _kill(up, "agg1-0")
             await _kill(up, "edge1-1")
-            await until(_runs(up, 2))
+            await until(runs(up, 2))
             second = up.engine.jobs()[1]
             assert second.current.absent == (0, 3)
             assert second.avoids == ("agg1-0", "edge0-0", "edge1-1")
-            await _goes_on(up, 2)
-            await _stop(up)
+            await goes_on(up, 2)
+            await stop_all(up)
             await _mend(up)
 
     run_limited(scenario)
@@ -147,7 +109,7 @@ def test_a_job_that_needs_all_workers_fails_and_names_them(
     monkeypatch.setattr(healing, "GIVE_UP_S", 0.5)
 
     async def scenario() -> None:
-        async with _watched(network, 2) as up:
+        async with watched(network, 2) as up:
             await up.engine.start(ORDER)
             await _kill(up, "edge2-1")
             await until(lambda: up.engine.jobs()[0].phase is Phase.FAILED)
@@ -173,14 +135,14 @@ def test_what_fails_without_a_controller_is_repaired_by_the_next(network: Networ
         stood = network.progress(1).completed
         await asyncio.sleep(0.3)
         assert network.progress(1).completed <= stood + ORDER.window
-        async with _watched(network, 3) as second:
-            await _goes_on(second, 1)
+        async with watched(network, 3) as second:
+            await goes_on(second, 1)
         network.kill(DEAD)
-        async with _watched(network, 4) as third:
+        async with watched(network, 4) as third:
             await until(lambda: any(job.avoids == (DEAD,) for job in third.engine.jobs()))
-            await until(_runs(third, third.engine.jobs()[-1].id))
-            await _goes_on(third, third.engine.jobs()[-1].id)
-            await _stop(third, exact=False)
+            await until(runs(third, third.engine.jobs()[-1].id))
+            await goes_on(third, third.engine.jobs()[-1].id)
+            await stop_all(third, exact=False)
             await _mend(third)
 
     run_limited(scenario)
@@ -227,20 +189,20 @@ def test_the_next_controller_takes_a_job_round(
     async def scenario() -> None:
         async with running_controller(network, 2) as first:
             await first.engine.start(ORDER)
-            await _goes_on(first, 1)
+            await goes_on(first, 1)
             await _kill(first, DEAD)
             await until(lambda: DEAD in first.board.troubles)
             (job,) = first.engine.jobs()
             planner = Planner(network.network, first.store)
             new, _ = planner.succeed(job, "core0", None, [DEAD])
             await crash(first, job, new)
-        async with _watched(network, 3) as second:
-            await until(_runs(second, 2))
+        async with watched(network, 3) as second:
+            await until(runs(second, 2))
             await until(lambda: second.engine.jobs()[0].phase is Phase.FINISHED)
             while [one.job for one in await asyncio.to_thread(network.jobs)] != [2]:
                 await asyncio.sleep(0.02)
-            await _goes_on(second, 2)
-            await _stop(second)
+            await goes_on(second, 2)
+            await stop_all(second)
             await _mend(second)
 
     run_limited(scenario)

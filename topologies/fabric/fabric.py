@@ -219,9 +219,12 @@ class Fabric:
         if device is not None:
             switch.replace(device)
 
-    def set_link(self, first: str, second: str, *, up: bool) -> None:
-        """Take all links between two nodes down, losing what is on them, or up again."""
-        pairs = [(first, second), (second, first)]
+    def set_link(self, first: str, second: str, *, up: bool, both: bool = True) -> None:
+        """Take all links between two nodes down, losing what is on them, or up again.
+
+        Without `both` it is the way from the first to the second alone.
+        """
+        pairs = [(first, second), (second, first)][: 1 + both]
         if not any(pair in self._between for pair in pairs):
             raise FabricError(f"no link joins {first} and {second}")
         for direction in (d for pair in pairs for d in self._between.get(pair, [])):

@@ -1,0 +1,61 @@
+"""Looks, while some job is stuck, which links of its tree carry nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection
+
+from controller.cuts import Cut, CutFinder
+from controller.live.client import NetworkClient
+from controller.service.switchboard import Switchboard
+from topologies.network import Network
+
+_LOG = logging.getLogger(__name__)
+READ_S = 0.5
+"""Between two readings: a frame has arrived by then, also on a busy machine."""
+
+
+class LinkWatch:
+    """The links that are cut, as far as frames were sent into them."""
+
+    def __init__(self, network: Network, board: Switchboard, hosts: NetworkClient) -> None:
+        self._finder = CutFinder(network)
+        self._board = board
+        self._hosts = hosts
+        self._read_at = 0.0
+        self._found: tuple[Cut, ...] = ()
+        self._is_needed = False
+
+    @property
+    def cut(self) -> tuple[Cut, ...]:
+        """Those that stuck jobs are to go round; none while no job is stuck.
+
+        Since a link that was cut may be whole again, only what was read of late counts.
+        """
+        return self._found if self._is_needed else ()
+
+    @property
+    def known(self) -> tuple[Cut, ...]:
+        """Those that are cut for all that is known, though nobody may use them now."""
+        return self._finder.cuts(time.monotonic_ns())
+
+    async def look(self, switches: Collection[str]) -> None:
+        """Read the counters between these switches, those of the trees of stuck jobs."""
+        self._is_needed = bool(switches)
+        now = time.monotonic()
+        if not switches:
+            self._found = ()
+        if not switches or now - self._read_at < READ_S:
+            return
+        ports = self._finder.ports(switches)
+        counts, dark = await asyncio.gather(
+            self._board.port_counts(ports), asyncio.to_thread(self._hosts.dark_links)
+        )
+        self._finder.read(counts, time.monotonic_ns(), dark)
+        self._read_at = time.monotonic()
+        before, self._found = self._found, self._finder.cuts(time.monotonic_ns())
+        for cut in self._found:
+            if cut not in before:
+                _LOG.warning("%s", cut.text)
