@@ -26,7 +26,7 @@ class Faults:
     has a random stream of its own, which no other link or setting shifts.
     """
 
-    __slots__ = ("_delay", "_duplicate", "_loss", "_reorder")
+    __slots__ = ("fate",)
 
     def __init__(
         self,
@@ -38,22 +38,40 @@ class Faults:
         reorder: float,
         reorder_delay: int,
     ) -> None:
-        self._loss = (_stream(seed, name, "loss"), loss) if loss else None
-        self._duplicate = (_stream(seed, name, "duplicate"), duplicate) if duplicate else None
-        self._reorder = (_stream(seed, name, "reorder"), reorder) if reorder else None
-        self._delay = reorder_delay
-
-    def fate(self) -> tuple[int, ...]:
+        self.fate: Callable[[], tuple[int, ...]] = _fates(
+            _stream(seed, name, "loss", loss),
+            _stream(seed, name, "duplicate", duplicate),
+            _stream(seed, name, "reorder", reorder),
+            (loss, duplicate, reorder),
+            reorder_delay,
+        )
         """Nanoseconds by which each copy of the next frame is late: LOST if there is none."""
-        if self._loss is not None and self._loss[0]() < self._loss[1]:
+
+
+def _fates(
+    lost: Callable[[], float],
+    doubled: Callable[[], float],
+    delayed: Callable[[], float],
+    chances: tuple[float, float, float],
+    most: int,
+) -> Callable[[], tuple[int, ...]]:
+    """A function rather than a method, since every frame of every link asks: its streams are at
+    hand."""
+    loss, duplicate, reorder = chances
+
+    def fate() -> tuple[int, ...]:
+        if lost() < loss:
             return LOST
-        late = 0
-        if self._reorder is not None and self._reorder[0]() < self._reorder[1]:
-            late = 1 + int(self._reorder[0]() * self._delay)
-        if self._duplicate is not None and self._duplicate[0]() < self._duplicate[1]:
-            return (late, int(self._duplicate[0]() * self._delay))
+        late = 1 + int(delayed() * most) if delayed() < reorder else 0
+        if doubled() < duplicate:
+            return (late, int(doubled() * most))
         return (late,) if late else ON_TIME
 
+    return fate
 
-def _stream(seed: int, name: str, purpose: str) -> Callable[[], float]:
+
+def _stream(seed: int, name: str, purpose: str, chance: float) -> Callable[[], float]:
+    """Numbers from 0 up to 1; nothing is below a chance of 0, so any number does for it."""
+    if not chance:
+        return float
     return random.Random(f"{seed}|{name}|{purpose}").random

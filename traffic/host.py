@@ -4,7 +4,6 @@ A frame of the aggregation protocol goes to the endpoint of its job, a ping is a
 everything else is counted and left alone.
 """
 
-import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -19,7 +18,6 @@ _MULTICAST_BIT = 1
 _VERSION_AT = 14
 _PROTOCOL_AT = 23
 _JOB_IN_UDP = UDP_BYTES + 4
-_U16 = struct.Struct("!H")
 
 
 class Host:
@@ -58,7 +56,8 @@ class Host:
     @property
     def finished(self) -> bool:
         """Whether every endpoint is done or has failed."""
-        self._settle()
+        if self._unfinished:
+            self._settle()
         return not self._unfinished
 
     @property
@@ -76,7 +75,8 @@ class Host:
         """The earliest deadline of an endpoint."""
         endpoints = self._endpoints
         if len(endpoints) == 1:
-            return next(iter(endpoints.values())).next_deadline
+            for only in endpoints.values():
+                return only.next_deadline
         deadlines = [endpoint.next_deadline for endpoint in endpoints.values()]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -129,18 +129,16 @@ class Host:
         return []
 
     def _settle(self) -> None:
-        for job in [
-            job
-            for job in self._unfinished
-            if self._endpoints[job].done or self._endpoints[job].failed
-        ]:
-            self._unfinished.discard(job)
+        endpoints = self._endpoints
+        for job in tuple(self._unfinished):
+            endpoint = endpoints[job]
+            if endpoint.done or endpoint.failed:
+                self._unfinished.discard(job)
 
 
 def _job_of(frame: bytes) -> int | None:
     """Job field of a UDP frame, wherever IPv4 options put it; the endpoint checks all else."""
     at = _VERSION_AT + (frame[_VERSION_AT] & 0xF) * 4 + _JOB_IN_UDP
-    if len(frame) < at + _U16.size:
+    if len(frame) < at + 2:
         return None
-    (job,) = _U16.unpack_from(frame, at)
-    return int(job)
+    return frame[at] << 8 | frame[at + 1]

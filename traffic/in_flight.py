@@ -24,6 +24,8 @@ from traffic.requests import REORDERING
 from traffic.timeout import RetransmissionTimer, RoundTripTimer
 from traffic.worker_config import WorkerConfig
 
+_ALL_HISTORY = (1 << ANSWER_HISTORY) - 1
+
 
 class _Entry:
     """One chunk: `known` counts answers that call it complete, `asks` repetitions since."""
@@ -59,6 +61,10 @@ class InFlight:
         self._asking = RoundTripTimer(
             2 * config.ask_timeout, config.ask_timeout, config.max_timeout, config.max_doublings
         )
+        # Chunks that are not known to be complete: bit i is the one i below the highest so far.
+        # Most answers that come again say nothing of them, which shows at once.
+        self._unsure = 0
+        self._highest = 0
         self._answered_at = 0
         self.given_up: tuple[int, int] | None = None
         """The chunk that was given up, if one was, and how often it had been sent."""
@@ -89,40 +95,61 @@ class InFlight:
     def send(self, chunk: int, now: int) -> None:
         """A chunk leaves for the first time."""
         entry = self._entries[chunk] = _Entry(now, self._timer.timeout())
+        if chunk > self._highest:
+            self._unsure <<= chunk - self._highest
+            self._highest = chunk
+        self._unsure |= 1 << self._highest - chunk
         heapq.heappush(self._deadlines, (entry.deadline, chunk))
 
     def answer(self, chunk: int, now: int) -> None:
         """A chunk is answered."""
         entry = self._entries.pop(chunk)
+        self._unsure &= ~(1 << self._highest - chunk)
         self._answered_at = now
         self._timer.answered(now - entry.first_sent, unambiguous=entry.tries == 1)
         if entry.asks == 1:
             self._asking.took(now - entry.asked_at)
 
     def learn(
-        self, chunk: int, history: int, low: int, now: int, proofs: int
+        self, chunk: int, history: int, now: int, *, repeated: bool
     ) -> list[tuple[int, bool]]:
-        """Take in what the answer to `chunk` says of others; `low` is the lowest unanswered one.
+        """Take in what the answer to `chunk` says of others; one that is `repeated` is proof.
 
-        It counts as `proofs` of them. Returns the chunks to send again, as `due` does.
+        Of any other it counts as one of `REORDERING` that it takes, so it is told once. Returns the
+        chunks to send again, as `due` does.
         """
+        proofs = REORDERING if repeated else 1
         lost = []
-        for older, entry in self._completed(chunk, history, low):
-            if entry.known < REORDERING <= entry.known + proofs:
-                lost.append(older)
+        for older in self._completed(chunk, history):
+            entry = self._entries[older]
             entry.known += proofs
-        return [self._ask(older, now) for older in lost]
+            if entry.known >= REORDERING:
+                lost.append(older)
+        return [self._lost(older, now) for older in lost]
 
-    def hint(self, chunk: int, history: int, low: int) -> None:
+    def hint(self, chunk: int, history: int) -> None:
         """Take in what an answer that had come before says: no proof, however often it comes."""
-        for _, entry in self._completed(chunk, history, low):
+        for older in self._completed(chunk, history):
+            entry = self._entries[older]
             entry.known = max(entry.known, 1)
 
-    def _completed(self, chunk: int, history: int, low: int) -> Iterator[tuple[int, _Entry]]:
-        for back in range(1, min(ANSWER_HISTORY, chunk - low) + 1):
-            entry = self._entries.get(chunk - back)
-            if entry is not None and not history >> (back - 1) & 1:
-                yield chunk - back, entry
+    def _completed(self, chunk: int, history: int) -> list[int]:
+        """The chunks that the answer to one calls complete and that were not known to be so,
+        latest first."""
+        past = self._highest + 1 - chunk
+        unsure = self._unsure >> past if past >= 0 else self._unsure << -past
+        news = ~history & unsure & _ALL_HISTORY
+        found = []
+        while news:
+            found.append(chunk - (news & -news).bit_length())
+            news &= news - 1
+        return found
+
+    def _lost(self, chunk: int, now: int) -> tuple[int, bool]:
+        """The answer to a chunk is known to exist; the first repetition that asks for it."""
+        self._entries[chunk].known = REORDERING
+        self._unsure &= ~(1 << self._highest - chunk)
+        return self._ask(chunk, now)
 
     def complete(self, chunks: Iterable[int], now: int) -> list[tuple[int, bool]]:
         """Chunks are known to be complete; returns those to send again, as `due` does."""
@@ -130,8 +157,7 @@ class InFlight:
         for chunk in chunks:
             entry = self._entries.get(chunk)
             if entry is not None and entry.known < REORDERING:
-                entry.known = REORDERING
-                frames.append(self._ask(chunk, now))
+                frames.append(self._lost(chunk, now))
         return frames
 
     def requested(self, chunk: int, now: int) -> None:
@@ -152,12 +178,12 @@ class InFlight:
                 self._wait(chunk, until)
             elif entry.known:
                 # Fewer answers than usual are proof when none has come for so long.
-                entry.known = REORDERING
-                yield self._ask(chunk, now)
+                yield self._lost(chunk, now)
             elif entry.timeouts + 1 >= self.config.max_tries:
                 self.given_up = (chunk, entry.tries)
                 self._entries.clear()
                 self._deadlines.clear()
+                self._unsure = 0
             else:
                 entry.timeouts += 1
                 is_slow = entry.timeouts >= self.config.slow_after

@@ -56,11 +56,13 @@ class RetransmissionTimer:
 
     __slots__ = (
         "_base",
+        "_count",
+        "_exact",
         "_initial",
+        "_least",
         "_max",
         "_max_doublings",
         "_min",
-        "_recent",
         "_srtt",
         "_timed",
         "_var",
@@ -75,8 +77,12 @@ class RetransmissionTimer:
         self._srtt = 0
         self._var = 0
         self._timed = False
-        # (how long an answer took at most, whether that is only a bound)
-        self._recent: deque[tuple[int, bool]] = deque(maxlen=HORIZON)
+        self._count = 0
+        # Of the last HORIZON answers those that took less than all after them: (its number, how
+        # long it took at most). The first took least of all.
+        self._least: deque[tuple[int, int]] = deque()
+        # The number of the last one of which that is not only a bound.
+        self._exact = 0
 
     @property
     def smoothed(self) -> int | None:
@@ -85,12 +91,20 @@ class RetransmissionTimer:
 
     def answered(self, elapsed: int, *, unambiguous: bool) -> None:
         """An answer came `elapsed` after the first transmission, which was the only one or not."""
-        self._recent.append((elapsed, not unambiguous))
-        least = min(self._recent)[0]
-        if unambiguous and elapsed <= 2 * least:
-            self._take(elapsed)
+        self._count = count = self._count + 1
+        recent = self._least
+        while recent and recent[-1][1] >= elapsed:
+            recent.pop()
+        recent.append((count, elapsed))
+        if recent[0][0] <= count - HORIZON:
+            recent.popleft()
+        least = recent[0][1]
+        if unambiguous:
+            self._exact = count
+            if elapsed <= 2 * least:
+                self._take(elapsed)
         self._base = self._srtt + max(self._srtt, 4 * self._var) if self._timed else self._initial
-        if not unambiguous and all(is_bound for _, is_bound in self._recent):
+        if not self._exact or count - self._exact >= HORIZON:
             self._base = max(self._base, least + least // 4)
 
     def timeout(self, doublings: int = 0) -> int:

@@ -107,6 +107,11 @@ class Window:
 
     def _may_leave(self, chunk: int) -> bool:
         # Asked when a chunk that it waits for is answered, so it holds once, at the last of these.
-        return chunk < self.chunks and all(
-            chunk < distance or self.is_answered(chunk - distance) for distance in self._distances
-        )
+        if chunk >= self.chunks:
+            return False
+        low, above = self._low, self._above
+        for distance in self._distances:
+            before = chunk - distance
+            if before >= low and before not in above:
+                return False
+        return True

@@ -27,21 +27,14 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from p4src.constants import AGG_UDP_PORT, Flag, Kind
+from p4src.constants import Flag, Kind
 from traffic.endpoint import Op
 from traffic.epochs import Epochs, Term
-from traffic.errors import ConfigError, DecodeError
+from traffic.errors import ConfigError
 from traffic.in_flight import InFlight
-from traffic.message import (
-    Datagram,
-    Flow,
-    FrameEncoder,
-    Message,
-    decode_datagram,
-    ip_bytes,
-)
+from traffic.inbox import Inbox
+from traffic.message import Flow, FrameEncoder, Message
 from traffic.payload import Payload, Tensor, payload_of
-from traffic.requests import REORDERING
 from traffic.stream import Mismatches, Stream, StreamPayload
 from traffic.window import Window
 from traffic.worker_config import ChunkFailure, WorkerConfig, WorkerCounters
@@ -80,10 +73,8 @@ class Worker:
         to = config.destination_ip
         flow = Flow(config.mac, config.gateway_mac, config.ip, to, config.udp_port)
         self._encoder = FrameEncoder(flow, self._lanes)
-        # How results come in: rewritten by the last switch, or still to the group.
-        self._own = (ip_bytes(config.ip), config.udp_port)
-        self._group = (ip_bytes(config.group_ip), AGG_UDP_PORT)
-        self._destination = (ip_bytes(config.destination_ip), AGG_UDP_PORT)
+        self._inbox = Inbox(config, self._lanes)
+        self._answer = _ANSWER[config.op]
         self._window = Window(config.window, self._payload.chunks, self._payload.reach)
         self._in_flight = InFlight(config)
         self._failure: ChunkFailure | None = None
@@ -276,18 +267,17 @@ class Worker:
 
     def receive(self, frame: bytes, now: int) -> list[bytes]:
         """Take a frame in; returns the chunks that its answer lets go."""
-        try:
-            datagram = decode_datagram(frame, self._lanes)
-        except DecodeError as error:
-            self._ignored[error.reason.value] += 1
-            return []
-        reason = self._objection(datagram)
-        if reason is not None:
+        message, reason = self._inbox.read(frame)
+        if message is None:
             self._ignored[reason] += 1
-            return self._hinted(datagram.message, now) if reason == _DUPLICATE else []
-        if datagram.message.kind == _REQUEST:
-            return self._requested(datagram.message, now)
-        return self._answered(datagram.message, now)
+            return []
+        objection = self._objection(message)
+        if objection is not None:
+            self._ignored[objection] += 1
+            return self._hinted(message, now) if objection is _DUPLICATE else []
+        if message.kind == _REQUEST:
+            return self._requested(message, now)
+        return self._answered(message, now)
 
     def tick(self, now: int) -> list[bytes]:
         """Send again what has waited too long."""
@@ -298,24 +288,18 @@ class Worker:
             self._failure = ChunkFailure(config.name, config.job, config.first_chunk + chunk, tries)
         return frames
 
-    def _objection(self, datagram: Datagram) -> str | None:
+    def _objection(self, message: Message) -> str | None:
         """Why a message is no answer to this worker, None if it is one."""
-        message = datagram.message
-        if (datagram.dst_ip, datagram.dst_port) not in (self._own, self._group):
-            return "not-addressed"
-        if (datagram.src_ip, datagram.src_port) != self._destination:
-            return "other-sender"
-        if message.job != self.config.job:
-            return "other-job"
         term = self._epochs.term(message.chunk)
         if message.epoch != term.epoch:
             return "other-epoch"
-        if message.kind not in (_ANSWER[self.config.op], _REQUEST):
+        kind = message.kind
+        if kind not in (self._answer, _REQUEST):
             return "other-kind"
         chunk = message.chunk - self.config.first_chunk
         if not 0 <= chunk < self._window.chunks:
             return "no-such-chunk"
-        if message.kind == _REQUEST:
+        if kind == _REQUEST:
             return "given-up" if self._failure is not None else None
         if self._window.is_answered(chunk):
             return _DUPLICATE
@@ -343,8 +327,7 @@ class Worker:
         """An answer that has come before may tell of others."""
         if message.flags & _RESENT:
             return self._learn(message, now)
-        chunk = message.chunk - self.config.first_chunk
-        self._in_flight.hint(chunk, message.source, self._window.low)
+        self._in_flight.hint(message.chunk - self.config.first_chunk, message.source)
         return []
 
     def _learn(self, message: Message, now: int) -> list[bytes]:
@@ -353,9 +336,9 @@ class Worker:
         A repeated answer left some time after the first: those to chunks that were complete by then
         are lost, not late.
         """
-        chunk, low = message.chunk - self.config.first_chunk, self._window.low
-        proofs = REORDERING if message.flags & _RESENT else 1
-        return self._again(self._in_flight.learn(chunk, message.source, low, now, proofs))
+        chunk, is_repeated = message.chunk - self.config.first_chunk, bool(message.flags & _RESENT)
+        lost = self._in_flight.learn(chunk, message.source, now, repeated=is_repeated)
+        return self._again(lost) if lost else []
 
     def _requested(self, message: Message, now: int) -> list[bytes]:
         """The destination asks for a chunk.

@@ -67,6 +67,7 @@ class Library:
         self.value_set = bind("sw_value_set", None, _P, _U32, _BYTES, _U32, _U32)
         self.copies = bind("sw_copies", None, _P, _U32, _U32, _BYTES, _I64, _U32)
         self.events = bind("sw_events", ctypes.POINTER(_U64), _P, ctypes.POINTER(_U64))
+        self.event_count = bind("sw_event_count", _P, _P)
         self.events_done = bind("sw_events_done", None, _P)
         self.method = bind("sw_method", ctypes.py_object, _P, _U32)
 

@@ -68,6 +68,7 @@ class NativeState(State):
             for number, table in enumerate(program.tables.values())
         ]
         self._time_of_packet = self.memory.words(library.now(self.memory.address), 1)
+        self._events = self.memory.words(library.event_count(self.memory.address), 1)
         super().__init__(program, groups, sessions, queues)
         library.queues(self.memory.address, queues)
         self._process, self._batch = self.memory.process, self.memory.batch
@@ -91,20 +92,21 @@ class NativeState(State):
 
     def _process_and_tell(self, port: int, data: bytes, now_us: int) -> Packets:
         out = self._process(port, data, now_us)
-        self.tell()
+        if self._events[0]:
+            self.tell()
         return out
 
     def batch(self, port: int, frames: list[bytes], now_us: int) -> Packets:
         """Run frames of one port in their order."""
         out = self._batch(port, frames, now_us)
-        if self.has_events:
+        if self._events[0]:
             self.tell()
         return out
 
     def enqueue(self, port: int, data: bytes, now_us: int) -> list[QueuedPacket]:
         """Run ingress and replication; the copies in the order in which they are queued."""
         held = self._enqueue(port, data, now_us)
-        if self.has_events:
+        if self._events[0]:
             self.tell()
         return [self._queued(found, now_us) for found in held]
 
@@ -120,7 +122,7 @@ class NativeState(State):
         """Run the egress of a packet that has waited."""
         waited = now_us, packet.enqueued_us, enq_qdepth, deq_qdepth
         held, frame = self._dequeue(packet.arguments[0], packet.passes, *waited)
-        if self.has_events:
+        if self._events[0]:
             self.tell()
         return Departure(frame, tuple(self._queued(found, now_us) for found in held))
 

@@ -184,7 +184,8 @@ typedef struct {
     size_t scratch_room;
     /* for the control plane: kind, number, limbs, then so many limbs */
     u64 *events;
-    size_t event_count, event_room;
+    u64 event_count;
+    size_t event_room;
 } Switch;
 
 INLINE u8 *room_for(Switch *S, size_t bytes) {

@@ -238,6 +238,8 @@ EXPORT u64 *sw_events(Switch *S, u64 *count) {
     *count = S->event_count;
     return S->events;
 }
+/* How many words the events have by now. */
+EXPORT u64 *sw_event_count(Switch *S) { return &S->event_count; }
 EXPORT void sw_events_done(Switch *S) { S->event_count = 0; }
 
 /* Runs one packet without Python: for tests of this code under sanitizers. The packets that leave

@@ -20,7 +20,14 @@ from pathlib import Path
 from topologies.fabric.clock import Call, Clock
 from topologies.fabric.errors import FabricError
 from topologies.fabric.link import Direction, LinkSpec, Tap, TraceHook
-from topologies.fabric.nodes import HOST_PORT, HostAgent, HostNode, PacketDevice, SwitchNode
+from topologies.fabric.nodes import (
+    HOST_PORT,
+    NEVER,
+    HostAgent,
+    HostNode,
+    PacketDevice,
+    SwitchNode,
+)
 from topologies.fabric.pcapng import PcapngWriter
 from topologies.fabric.queues import PortQueues, QueuedDevice, QueuedSwitchNode
 
@@ -247,20 +254,25 @@ class Fabric:
         """
         clock = self._clock
         heap = clock.heap
+        last = NEVER if deadline is None else deadline
+        most = NEVER if max_events is None else max_events
+        every = NEVER if progress is None else progress_every
+        # Asked for so often that a call each time would show.
+        counts_hosts = until == self.all_finished
         events = 0
         while heap:
-            if until is not None and until():
+            if (clock.unfinished == 0) if counts_hosts else (until is not None and until()):
                 return RunResult(StopReason.DONE, clock.now, events)
-            if deadline is not None and heap[0][0] > deadline:
-                clock.now = max(clock.now, deadline)
+            if heap[0][0] > last:
+                clock.now = max(clock.now, last)
                 return RunResult(StopReason.DEADLINE, clock.now, events)
-            if max_events is not None and events >= max_events:
+            if events >= most:
                 return RunResult(StopReason.EVENTS, clock.now, events)
             now, _, target, frame = heappop(heap)
             clock.now = now
             target.fire(now, frame)
             events += 1
-            if progress is not None and events % progress_every == 0:
+            if events % every == 0 and progress is not None:
                 progress()
         is_done = until is not None and until()
         return RunResult(StopReason.DONE if is_done else StopReason.IDLE, clock.now, events)

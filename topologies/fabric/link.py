@@ -122,18 +122,22 @@ class Direction:
 
     __slots__ = (
         "_bits_left_over",
+        "_bounded",
         "_clock",
         "_cut",
+        "_delay",
         "_delivered",
         "_duplicated",
-        "_faults",
+        "_fate",
         "_free_at",
         "_longest_wait",
         "_lost",
         "_max_frame",
         "_offered",
+        "_overhead",
         "_oversized",
         "_queue_full",
+        "_rate",
         "_refused_down",
         "_reordered",
         "_sent",
@@ -184,16 +188,19 @@ class Direction:
         self._taps: list[Tap] = []
         # Set where packets wait in front of the link, by priority, rather than in it.
         self.queues: Clearable | None = None
-        self._faults: Faults | None = None
+        # What `send` needs of the specification for every frame.
+        self._rate, self._delay, self._overhead = spec.rate, spec.delay, spec.overhead_bytes
+        self._bounded = spec.queue_frames is not None or spec.queue_bytes is not None
+        self._fate: Callable[[], tuple[int, ...]] | None = None
         if spec.loss or spec.duplicate or spec.reorder:
-            self._faults = Faults(
+            self._fate = Faults(
                 seed,
                 self.name,
                 loss=spec.loss,
                 duplicate=spec.duplicate,
                 reorder=spec.reorder,
                 reorder_delay=spec.reorder_delay,
-            )
+            ).fate
         self._offered = self._sent = self._sent_bytes = self._delivered = 0
         self._lost = self._duplicated = self._reordered = 0
         self._queue_full = self._oversized = self._refused_down = self._cut = self._to_dead = 0
@@ -253,33 +260,38 @@ class Direction:
             self._refused_down += 1
             self._tell(now, "down", frame)
             return
-        spec = self.spec
         start = self._free_at
         if start < now:
             start = now
             self._bits_left_over = 0
         elif start > now:
-            if self._is_full(size, start, now):
+            if self._bounded and self._is_full(size, start, now):
                 self._queue_full += 1
                 self._tell(now, "queue-full", frame)
                 return
             if start - now > self._longest_wait:
                 self._longest_wait = start - now
-        if spec.rate is not None:
-            work = (size + spec.overhead_bytes) * _BIT_NANOSECONDS_IN_BYTE + self._bits_left_over
-            duration, left_over = divmod(work, spec.rate)
-            self._bits_left_over = left_over
-            self._free_at = start = start + duration
-            arrival = start + spec.delay + (left_over > 0)
+        rate = self._rate
+        if rate is not None:
+            work = (size + self._overhead) * _BIT_NANOSECONDS_IN_BYTE + self._bits_left_over
+            start += work // rate
+            self._free_at = start
+            left_over = self._bits_left_over = work % rate
+            arrival = start + self._delay + (left_over > 0)
         else:
-            arrival = start + spec.delay
+            arrival = start + self._delay
         self._sent += 1
         self._sent_bytes += size
-        for tap in self._taps:
-            tap.count += tap.predicate(frame)
+        if self._taps:
+            for tap in self._taps:
+                tap.count += tap.predicate(frame)
         if self.trace is not None:
             self.trace(now, "sent", self, frame)
-        delays = ON_TIME if self._faults is None else self._faults.fate()
+        clock = self._clock
+        delays = ON_TIME if self._fate is None else self._fate()
+        if delays is ON_TIME:
+            heappush(clock.heap, (arrival, clock.next_number(), self, frame))
+            return
         if not delays:
             self._lost += 1
             self._tell(now, "lost", frame)
@@ -287,7 +299,7 @@ class Direction:
         self._reordered += delays[0] > 0
         self._duplicated += len(delays) - 1
         for delay in delays:
-            heappush(self._clock.heap, (arrival + delay, self._clock.next_number(), self, frame))
+            heappush(clock.heap, (arrival + delay, clock.next_number(), self, frame))
 
     def fire(self, now: int, frame: bytes) -> None:
         """A frame reaches the far end."""
@@ -317,10 +329,7 @@ class Direction:
         self._waiting_bytes = 0
 
     def _is_full(self, size: int, start: int, now: int) -> bool:
-        spec = self.spec
-        if spec.queue_frames is None and spec.queue_bytes is None:
-            return False
-        waiting = self._waiting
+        spec, waiting = self.spec, self._waiting
         while waiting and waiting[0][0] <= now:
             self._waiting_bytes -= waiting.popleft()[1]
         if spec.queue_frames is not None and len(waiting) >= spec.queue_frames:

@@ -10,7 +10,8 @@ from topologies.fabric.link import Direction
 HOST_PORT = 0
 """The only port of a host."""
 
-_NEVER = 1 << 62
+NEVER = 1 << 62
+"""Later than anything."""
 
 
 class PacketDevice(Protocol):
@@ -96,7 +97,7 @@ class HostNode:
         self.link: Direction | None = None
         self._clock = clock
         self._finished = False
-        self._wake_at = _NEVER
+        self._wake_at = NEVER
         clock.unfinished += 1
 
     def start(self) -> None:
@@ -130,7 +131,7 @@ class HostNode:
         """The wake-up: only the latest one asked for counts, and the deadline may have moved."""
         if now != self._wake_at or not self.alive:
             return
-        self._wake_at = _NEVER
+        self._wake_at = NEVER
         deadline = self.agent.next_deadline
         is_due = deadline is not None and deadline <= now
         self.send(self.agent.tick(now) if is_due else [], now)
@@ -138,7 +139,7 @@ class HostNode:
     def revive(self, agent: HostAgent | None) -> None:
         """Be alive again: the old agent goes on, a new one starts."""
         self.alive = True
-        self._wake_at = _NEVER
+        self._wake_at = NEVER
         if agent is not None:
             self.agent = agent
             self.started = False
