@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from controller.comeback import Comeback
 from controller.errors import BadInputError
 from controller.planning import Plan, plan, plan_given
 from controller.rescue import Place, Rescue
-from controller.running import Aftermath, Failure, Fate, JobState, RunOptions
+from controller.running import Aftermath, Failure, Fate, JobState, RunOptions, Summed
 from controller.testbed import FailurePoint
 from controller.watchdog import Stuck
 from topologies.network import Network
@@ -34,7 +35,10 @@ def failure_point(planned: Plan, network: Network, options: RunOptions) -> Failu
         if failure.goes_on and len(network.workers) == 1:
             raise BadInputError("--on-worker-loss continue: nobody is left to go on")
         completed = int(failure.fraction * total)
-        return FailurePoint(failure.part, completed, goes_on=failure.goes_on)
+        back = None
+        if failure.returns is not None:
+            back = Comeback(network, failure.part, int(failure.returns * total))
+        return FailurePoint(failure.part, completed, goes_on=failure.goes_on, comeback=back)
     if failure.part not in topology.switches and find_link(topology, failure.part) is None:
         raise BadInputError(
             f"--fail {failure.part}: {topology.name} has no such switch, and no link of that name "
@@ -56,16 +60,7 @@ def aftermath(
 ) -> Aftermath:
     """What came of a failure."""
     rescue = point.rescue
-    jobs = tuple(
-        JobState(
-            job=i,
-            completed=outcome.completed,
-            complete=outcome.complete,
-            right=outcome.is_right_so_far(exact_sums(sent, outcome.destination.without)),
-            without=len(outcome.destination.without),
-        )
-        for i, (outcome, sent) in enumerate(zip(outcomes, values, strict=True), start=1)
-    )
+    jobs = _states(network, point, outcomes, values)
     went_on = None if rescue is None else rescue.continuation
     cut_off: tuple[str, ...] = ()
     without = tuple(sorted({chunk for one in outcomes for chunk in one.destination.without}))
@@ -105,6 +100,45 @@ def aftermath(
         plan=None if went_on is None else went_on.plan,
         jobs=jobs,
         text=text,
+    )
+
+
+def _states(
+    network: Network,
+    point: FailurePoint,
+    outcomes: Sequence[JobOutcome],
+    values: Sequence[Values],
+) -> tuple[JobState, ...]:
+    """How far each job came."""
+    back = () if point.comeback is None else point.comeback.firsts
+    return tuple(
+        JobState(
+            job=i,
+            completed=outcome.completed,
+            complete=outcome.complete,
+            right=outcome.is_right_so_far(exact_sums(sent, outcome.destination.without)),
+            without=len(outcome.destination.without),
+            sums=_summed(network, sent.shape[1], outcome.destination.without),
+            back_at=back[i - 1] if back else None,
+        )
+        for i, (outcome, sent) in enumerate(zip(outcomes, values, strict=True), start=1)
+    )
+
+
+def _summed(
+    network: Network, chunks: int, without: Mapping[int, frozenset[int]]
+) -> tuple[Summed, ...]:
+    """Over which workers each chunk of a job is summed, those over all first."""
+    ranges: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for chunk in range(chunks):
+        runs = ranges.setdefault(tuple(sorted(without.get(chunk, ()))), [])
+        if runs and runs[-1][1] == chunk - 1:
+            runs[-1] = (runs[-1][0], chunk)
+        else:
+            runs.append((chunk, chunk))
+    return tuple(
+        Summed(tuple(network.workers[rank].name for rank in ranks), tuple(ranges[ranks]))
+        for ranks in sorted(ranges)
     )
 
 

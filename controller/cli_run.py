@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,11 @@ SHARE = Share(0, 1)
     help="What becomes of the run then: it fails, or goes on without the worker.",
 )
 @click.option(
+    "--rejoin-worker",
+    metavar="W@FRACTION",
+    help="Bring that worker back once this share is; with --on-worker-loss continue.",
+)
+@click.option(
     "--root",
     "roots",
     multiple=True,
@@ -161,6 +167,7 @@ def run_command(
     fail: str | None,
     fail_worker: str | None,
     on_worker_loss: str,
+    rejoin_worker: str | None,
     roots: tuple[str, ...],
     pcap: Path | None,
 ) -> None:
@@ -180,7 +187,9 @@ def run_command(
         link_rate=parsed_link_rate(link_rate),
         seed=request.seed,
         build=BUILDS[int(lanes)],
-        failure=_failure(fail, fail_worker, on_worker_loss == "continue"),
+        failure=_returning(
+            _failure(fail, fail_worker, on_worker_loss == "continue"), rejoin_worker
+        ),
         pcap=pcap,
         roots=roots,
     )
@@ -236,12 +245,8 @@ def _failure(fail: str | None, fail_worker: str | None, goes_on: bool) -> Failur
         if goes_on:
             raise BadInputError("--on-worker-loss: say which one dies with --fail-worker")
         return None
-    part, separator, share = text.rpartition("@")
-    try:
-        fraction = float(share)
-    except ValueError:
-        fraction = -1.0
-    is_right = bool(separator and part) and 0 <= fraction <= 1
+    part, fraction = _part_at(text)
+    is_right = bool(part) and 0 <= fraction <= 1
     if fail_worker is not None:
         if not is_right:
             raise BadInputError(f"--fail-worker {text}: write WORKER@FRACTION, such as w3@0.5")
@@ -254,3 +259,29 @@ def _failure(fail: str | None, fail_worker: str | None, goes_on: bool) -> Failur
             "such as agg0-0-core0@0.5"
         )
     return Failure(part, fraction)
+
+
+def _returning(failure: Failure | None, text: str | None) -> Failure | None:
+    """A failure whose worker comes back."""
+    if text is None:
+        return failure
+    worker, fraction = _part_at(text)
+    if not worker or not 0 <= fraction <= 1:
+        raise BadInputError(f"--rejoin-worker {text}: write WORKER@FRACTION, such as w3@0.8")
+    if failure is None or failure.part != worker or not failure.goes_on:
+        raise BadInputError(
+            f"--rejoin-worker {text}: who comes back has died before: --fail-worker "
+            f"{worker}@FRACTION --on-worker-loss continue"
+        )
+    if fraction < failure.fraction:
+        raise BadInputError(f"--rejoin-worker {text}: it dies later, at {failure.fraction:g}")
+    return replace(failure, returns=fraction)
+
+
+def _part_at(text: str) -> tuple[str, float]:
+    """A name and the fraction behind its last @; -1 where there is none."""
+    part, _, share = text.rpartition("@")
+    try:
+        return part, float(share)
+    except ValueError:
+        return part, -1.0

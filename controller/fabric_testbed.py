@@ -7,18 +7,19 @@ with FabricTestbed(network, conditions) as testbed:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from controller.comeback import Comeback, Jobs
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, round_trip, window_time, worker_config
 from controller.fabric_network import FabricNetwork
 from controller.p4rt import connect_blocking
-from controller.rescue import Rescue, go_on, joined, outcome_of, take_off
+from controller.rescue import Rescue, go_on, hosts_of, joined, outcome_of, take_off
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
@@ -125,6 +126,9 @@ class FabricTestbed:
             if failure.goes_on:
                 plans = go_on_without(self._tell, self.switches, self.network, plans, failure.part)
                 look.leave(failure.part, plans)
+                if failure.comeback is not None:
+                    jobs = Jobs(plans, values, bases, op, timing)
+                    plans = self._bring_back(failure.comeback, jobs, look)
             self._run(look, until_stuck=True)
         rescued: tuple[JobOutcome, ...] | None = None
         if failure is not None and failure.rescue is not None and not look.is_over:
@@ -136,7 +140,26 @@ class FabricTestbed:
         if rescued is not None:
             return rescued
         look(now=True)
-        return self._outcomes(plans, gone=look.gone)
+        outcomes = self._outcomes(plans)
+        if failure is not None and failure.comeback is not None and failure.comeback.plans:
+            return failure.comeback.completed_outcome(outcomes)
+        return outcomes
+
+    def _bring_back(self, back: Comeback, jobs: Jobs, look: _Look) -> tuple[JobPlan, ...]:
+        """Let a worker come back when it is time; the plans from then on."""
+        # Most events leave the number as it is.
+        self.fabric.run(
+            until=lambda: (
+                look.completed() >= back.completed and back.is_time(self._tell, jobs.plans)
+            ),
+            progress=look,
+        )
+        self._up.restart(back.worker)
+        back.begin(self._tell, self.switches, jobs)
+        self.fabric.run(until=lambda: back.has_drained(self._tell, back.plans))
+        back.start(self._tell)
+        look.welcome(back.worker, back.plans)
+        return back.plans
 
     def _fail(self, part: str, look: _Look) -> None:
         link = find_link(self.network.topology, part)
@@ -181,13 +204,11 @@ class FabricTestbed:
         self,
         plans: Sequence[JobPlan],
         network: Network | None = None,
-        gone: Collection[str] = (),
     ) -> tuple[JobOutcome, ...]:
-        workers = (network or self.network).workers
-        hosts = [host.name for host in workers if host.name not in gone]
-        hosts.append((network or self.network).destination.name)
+        network = network or self.network
         return tuple(
-            outcome_of(self._tell([(name, Report(plan.job)) for name in hosts])) for plan in plans
+            outcome_of(self._tell([(name, Report(plan.job)) for name in hosts_of(network, plan)]))
+            for plan in plans
         )
 
     def _tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
@@ -281,6 +302,11 @@ class _Look:
             (plan, above, tuple(one for one in workers if one.config.name not in self.gone))
             for plan, (_, above, workers) in zip(plans, self._jobs, strict=True)
         ]
+
+    def welcome(self, worker: str, plans: Sequence[JobPlan]) -> None:
+        """Jobs have a worker again under these plans."""
+        self.gone.discard(worker)
+        self._jobs = [(plan, *self._testbed.machines(self._network, plan)) for plan in plans]
 
     def completed(self) -> int:
         """Chunks complete at the destinations of all jobs."""

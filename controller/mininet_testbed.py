@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from controller.comeback import Comeback, Jobs
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, window_time, worker_config
 from controller.errors import RunFailedError
@@ -15,7 +17,7 @@ from controller.mininet_running import START_DEADLINE_S, RunningMininet
 from controller.p4rt import connect_blocking
 from controller.peers import Milestone, Watch
 from controller.queues import QueueSettings
-from controller.rescue import Rescue, go_on, joined, outcome_of, take_off
+from controller.rescue import Rescue, go_on, hosts_of, joined, outcome_of, take_off
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
@@ -36,6 +38,9 @@ from traffic.reports import (
 )
 
 REDUCE_DEADLINE_S = 300.0
+DRAIN_S = 60.0
+"""How long what a job has sent may take to be answered before a worker comes back into it."""
+_POLL_S = 0.01
 CHUNK_DEADLINE_S = 0.5
 """Beyond REDUCE_DEADLINE_S, for each chunk."""
 _SECOND_NS = 1_000_000_000
@@ -151,8 +156,11 @@ class MininetTestbed:
         look = _Look(self, plans, on_stuck, 2 * self._window_time(plans))
         rescue = None if failure is None else failure.rescue
         try:
-            self._wait(self.network, plans, total, self._watch(failure, progress, look))
-            outcomes = self._outcomes(self.network, plans, look.gone)
+            jobs = Jobs(plans, values, bases, op, timing)
+            self._wait(self.network, plans, total, self._watch(failure, progress, look, jobs))
+            outcomes = self._outcomes(self.network, look.plans)
+            if failure is not None and failure.comeback is not None and failure.comeback.plans:
+                outcomes = failure.comeback.completed_outcome(outcomes)
         except _NoWayError:
             outcomes = ()
         if rescue is not None and not (outcomes and all(one.complete for one in outcomes)):
@@ -195,7 +203,9 @@ class MininetTestbed:
         except RunFailedError as error:
             raise self._running.cause(error) from None
 
-    def _watch(self, failure: FailurePoint | None, progress: Progress | None, look: _Look) -> Watch:
+    def _watch(
+        self, failure: FailurePoint | None, progress: Progress | None, look: _Look, jobs: Jobs
+    ) -> Watch:
         def tick(completed: int) -> None:
             self._running.check()
             look(completed)
@@ -225,14 +235,38 @@ class MininetTestbed:
                 self._running.set_link(*link, up=False)
             look.lost.add(part)
 
-        return Watch(tick, Milestone(failure.completed, fail))
+        back, then = failure.comeback, None
+        if back is not None:
+            then = Milestone(back.completed, lambda: self._bring_back(back, jobs, look))
+        return Watch(tick, Milestone(failure.completed, fail, then))
 
-    def _outcomes(
-        self, network: Network, plans: Sequence[JobPlan], gone: Collection[str] = ()
-    ) -> tuple[JobOutcome, ...]:
-        hosts = [one for one in (network.destination, *network.workers) if one.name not in gone]
+    def _bring_back(self, back: Comeback, jobs: Jobs, look: _Look) -> None:
+        """Let a worker come back that jobs have gone on without.
+
+        These hold meanwhile: they would be over before its process is there.
+        """
+        back.hold(self.tell, look.plans)
+        self._running.restart(back.worker)
+        self._await(back, lambda: back.is_time(self.tell, look.plans))
+        back.begin(self.tell, self.switches, replace(jobs, plans=look.plans))
+        self._await(back, lambda: back.has_drained(self.tell, back.plans))
+        back.start(self.tell)
+        look.welcome(back.worker, back.plans)
+
+    def _await(self, back: Comeback, is_so: Callable[[], bool]) -> None:
+        """Wait until what was sent before is answered; RunFailedError if it is not."""
+        deadline = time.monotonic() + DRAIN_S
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise RunFailedError(
+                    f"{back.worker}: cannot come back, since chunks from before are under way "
+                    f"after {DRAIN_S:g} s"
+                )
+            time.sleep(_POLL_S)
+
+    def _outcomes(self, network: Network, plans: Sequence[JobPlan]) -> tuple[JobOutcome, ...]:
         return tuple(
-            outcome_of(self.tell([(host.name, Report(plan.job)) for host in hosts]))
+            outcome_of(self.tell([(name, Report(plan.job)) for name in hosts_of(network, plan)]))
             for plan in plans
         )
 
@@ -295,6 +329,11 @@ class _Look:
     def leave(self, worker: str, plans: Sequence[JobPlan]) -> None:
         """Jobs have gone on under these plans, without a worker."""
         self.gone.add(worker)
+        self.plans = plans
+
+    def welcome(self, worker: str, plans: Sequence[JobPlan]) -> None:
+        """Jobs have a worker again under these plans."""
+        self.gone.discard(worker)
         self.plans = plans
 
     def __call__(self, completed: int) -> None:

@@ -171,15 +171,18 @@ class HostPeer(Peer):
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """What to do once so many chunks, over all jobs, are complete."""
+    """What to do once so many chunks, over all jobs, are complete, and what `then`."""
 
     completed: int
     act: Callable[[], None]
+    then: Milestone | None = None
 
     def act_if_reached(self, completed: int) -> None:
-        """Act if so many are complete."""
+        """Act if so many are complete, and likewise what comes then."""
         if completed >= self.completed:
             self.act()
+            if self.then is not None:
+                self.then.act_if_reached(completed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +264,10 @@ class Hosts:
 
     def replace(self, name: str, peer: HostPeer) -> None:
         """A host has started anew, as another process."""
-        before, self._peers[name] = self._peers[name], peer
-        before.connection.close()
+        before = self._peers.get(name)
+        self._peers[name] = peer
+        if before is not None:
+            before.connection.close()
 
     def close(self) -> None:
         """End all connections."""
@@ -287,8 +292,8 @@ class Hosts:
         RunFailedError names the workers that are not done after some time; what `watch` calls may
         raise its own.
         """
-        waits = [(self._peers[name], Wait(job)) for name in workers for job in jobs]
-        numbers = [(peer, peer.ask(wait)) for peer, wait in waits]
+        known = {name: self._peers[name] for name in workers}
+        numbers = [(peer, peer.ask(Wait(job))) for peer in known.values() for job in jobs]
         above = self._peers[destination]
         milestone = watch.milestone
         reached: int | None = None
@@ -301,8 +306,15 @@ class Hosts:
             wait(connections, timeout=min(late, _PROGRESS_S))
             if milestone is not None and reached is not None and above.has(reached):
                 above.answer(reached)
-                reached = None
                 milestone.act()
+                milestone, reached = milestone.then, None
+                if milestone is not None:
+                    reached = above.ask(WaitForChunks(tuple(jobs), milestone.completed))
+                # A host may have been started anew, as another process.
+                anew = {name: self._peers[name] for name in workers if name in self._peers}
+                new = [peer for name, peer in anew.items() if peer is not known.get(name)]
+                numbers += [(peer, peer.ask(Wait(job))) for peer in new for job in jobs]
+                known |= anew
             behind = [peer.name for peer, _ in self._waited_for(numbers)]
             if behind and not late:
                 names = ", ".join(behind[:8])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from controller.measurement import MeasuredLink, Measurement
     from controller.planning import Plan
     from controller.ranks.launch import LaunchResult
-    from controller.running import RunResult, Training
+    from controller.running import Aftermath, RunResult, Training
 
 MAX_ROWS = 64
 """Longer link tables show the most congested links; `--json` has all."""
@@ -70,7 +70,7 @@ def show_run(console: Console, result: RunResult) -> None:
         without = sum(job.without for job in after.jobs)
         console.print(
             f"{escape(after.part)} died: {without} of {result.jobs * result.chunks} chunks are "
-            f"summed without it, from chunk {after.resumed_at} on; links are measured over these"
+            f"summed without it, from chunk {after.resumed_at} on; {_came_back(after)}"
         )
     if after is not None and after.plan is not None:
         console.print(
@@ -178,6 +178,14 @@ def _measured(link: MeasuredLink) -> str:
 def _shown(value: Fraction) -> str:
     text = exact(value)
     return text if value.denominator == 1 else f"{text} ({float(value):.3f})"
+
+
+def _came_back(after: Aftermath) -> str:
+    """Whether a worker has come back into some job, and of which chunks links are measured."""
+    firsts = [job.back_at for job in after.jobs if job.back_at is not None]
+    if not firsts:
+        return "links are measured over these"
+    return f"it came back at chunk {min(firsts)}, and links are measured from there on"
 
 
 def _names(names: list[str], shown: int = 12) -> str:

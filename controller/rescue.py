@@ -152,6 +152,12 @@ def go_on(
     tell(start)
 
 
+def hosts_of(network: Network, plan: JobPlan) -> list[str]:
+    """The destination of a job, and the workers that have a part in it now."""
+    left = [host.name for host in network.workers if host.rank not in plan.absent]
+    return [network.destination.name, *left]
+
+
 def outcome_of(reports: Sequence[Answer]) -> JobOutcome:
     """What a job came to, from what its hosts report."""
     return JobOutcome(

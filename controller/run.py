@@ -99,12 +99,15 @@ def _measured(
     failure: FailurePoint | None,
     plans: Sequence[JobPlan],
 ) -> Measurement:
-    """What the links of the tree that was used last have carried, without a worker that has died.
+    """What the links of the tree that was used last have carried: of the chunks without a worker
+    that has died or, where it came back, of those that have it again.
 
     `plans` are those that the jobs began with.
     """
     if failure is not None and failure.goes_on:
-        parts = measure_without(testbed, planned, plans, failure.part, outcomes)
+        back = failure.comeback
+        parts = back and back.measured(testbed.switches, planned, options.chunks)
+        parts = parts or measure_without(testbed, planned, plans, failure.part, outcomes)
         if parts is not None:
             return parts
     went_on = None if failure is None or failure.rescue is None else failure.rescue.continuation

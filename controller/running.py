@@ -24,12 +24,14 @@ class Failure:
         part: a switch, which dies, or a link, which goes down, by name; or a worker, which dies.
         is_worker: whether it is a worker.
         goes_on: the jobs go on without the worker.
+        returns: the share of all chunks at which it comes back; None: it does not.
     """
 
     part: str
     fraction: float
     is_worker: bool = False
     goes_on: bool = False
+    returns: float | None = None
 
 
 class Fate(enum.StrEnum):
@@ -48,11 +50,25 @@ class Fate(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Summed:
+    """Over whom chunks are summed: all workers but those in `left_out`.
+
+    `chunks`: from the first to the last number of each run of them.
+    """
+
+    left_out: tuple[str, ...]
+    chunks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JobState:
     """How far a job came: `completed` chunks at its destination, and whether all sums anywhere are
     right, those of chunks that are not complete left out.
 
-    `without`: chunks whose sum is without the worker that has died.
+    Attributes:
+        without: chunks whose sum is without the worker that has died.
+        sums: over which workers which chunks are summed.
+        back_at: the first chunk that has the worker again; None if there is none.
     """
 
     job: int
@@ -60,6 +76,8 @@ class JobState:
     complete: bool
     right: bool
     without: int = 0
+    sums: tuple[Summed, ...] = ()
+    back_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

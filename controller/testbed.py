@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from controller.comeback import Comeback
 from controller.compile import JobPlan
 from controller.rescue import Rescue
 from controller.switches import SwitchControl
@@ -28,12 +29,14 @@ class FailurePoint:
         part: a switch or a worker, which dies, or a link, which goes down, by name.
         rescue: the way out, where there may be one.
         goes_on: the jobs go on without the worker.
+        comeback: how it comes back then, where it does.
     """
 
     part: str
     completed: int
     rescue: Rescue | None = None
     goes_on: bool = False
+    comeback: Comeback | None = None
 
 
 class Testbed(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,18 @@ class WorkerReport:
     resent: int
     failure: ChunkFailure | None
     overflowed: frozenset[int]
+
+    def placed_at(self, first: int) -> WorkerReport:
+        """The same, in a tensor of which it has had a part from a chunk on."""
+        if not self.results.size:
+            return self
+        before = np.zeros((first, self.results.shape[1]), dtype=np.int32)
+        return replace(
+            self,
+            results=np.concatenate((before, self.results)),
+            known=np.concatenate((np.zeros(first, dtype=bool), self.known)),
+            overflowed=frozenset(first + chunk for chunk in self.overflowed),
+        )
 
     @classmethod
     def of(cls, worker: Worker) -> WorkerReport:

@@ -22,6 +22,8 @@ from topologies.fabric.build import Conditions
 from topologies.network import wire
 from traffic.endpoint import Op
 
+GOES = ["--fail-worker", "w1@0.5", "--on-worker-loss", "continue"]
+
 
 def goes_on(bluetree: Bluetree) -> None:
     """Some more chunks become complete, with no epoch but the latest under way."""
@@ -172,6 +174,42 @@ def test_a_run_goes_on_without_a_worker(
     assert "worker w4 failed; " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("op", "at", "faults"),
+    [
+        ("allreduce", "0.6", []),
+        ("reduce", "0.3", []),
+        ("allreduce", "0.5", ["--loss", "0.05", "--duplicate", "0.05", "--reorder", "0.1"]),
+    ],
+)
+def test_a_worker_comes_back_into_a_run(
+    tree: str, op: str, at: str, faults: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", tree, "--blue", "r,b", "--target", "fabric", "--op", op, "--chunks", "200"]
+    words += ["--jobs", "2", "--fail-worker", "w4@0.3", "--on-worker-loss", "continue", *faults]
+    assert invoke([*words, "--rejoin-worker", f"w4@{at}", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["correct"], document["failure"]["fate"]) == (True, "went on")
+    for job in document["failure"]["jobs"]:
+        everyone, others = job["sums"]
+        assert (everyone["left_out"], others["left_out"]) == ([], ["w4"])
+        # Every chunk is of one of the two, those from its return on are of everyone.
+        runs = sorted(everyone["chunks"] + others["chunks"])
+        assert [first for first, _ in runs] == [0, *(last + 1 for _, last in runs[:-1])]
+        assert runs[-1] == [job["back_at"], 199]
+        assert job["without"] == sum(last - first + 1 for first, last in others["chunks"]) > 0
+    if not faults:
+        assert all(link["measured"] == link["predicted"] for link in document["links"])
+
+
+def test_a_worker_that_comes_back_too_late_for_any_chunk_has_no_part_in_one(
+    tree: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", tree, "-k", "1", "--target", "fabric", "--fail-worker", "w4@0.5"]
+    assert invoke([*words, "--on-worker-loss", "continue", "--rejoin-worker", "w4@1"]) == 0
+    assert "16 of 32 chunks are summed without it" in capsys.readouterr().out
+
+
 def test_a_run_whose_every_chunk_is_complete_says_why_it_failed(
     tree: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,6 +228,11 @@ def test_a_run_whose_every_chunk_is_complete_says_why_it_failed(
         (["--fail-worker", "w1"], "write WORKER@FRACTION"),
         (["--fail-worker", "w1@0.5", "--fail", "a@0.5"], "one thing fails at a time"),
         (["--on-worker-loss", "continue"], "say which one dies with --fail-worker"),
+        (["--rejoin-worker", "w1@0.5"], "who comes back has died before"),
+        (["--fail-worker", "w1@0.5", "--rejoin-worker", "w1@0.8"], "--on-worker-loss continue"),
+        ([*GOES, "--rejoin-worker", "w2@0.8"], "who comes back has died before"),
+        ([*GOES, "--rejoin-worker", "w1"], "write WORKER@FRACTION"),
+        ([*GOES, "--rejoin-worker", "w1@0.4"], "it dies later, at 0.5"),
     ],
 )
 def test_what_cannot_die_is_refused(

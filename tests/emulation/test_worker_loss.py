@@ -45,10 +45,16 @@ def test_a_job_goes_on_without_hosts_or_fails_and_names_them(
     assert "host w1 was killed" in failed["detail"]
 
 
-def test_a_run_goes_on_without_a_worker(target: str, tree: str) -> None:
-    words = [tree, "--blue", "r,b", "--op", "allreduce", "--chunks", "200", "--target", target]
-    document = run(*words, "--fail-worker", "w3@0.5", "--on-worker-loss", "continue")
+def test_a_run_goes_on_without_a_worker_and_has_it_again(target: str, tree: str) -> None:
+    words = [tree, "--blue", "r,b", "--op", "allreduce", "--chunks", "2000", "--target", target]
+    words += ["--fail-worker", "w3@0.1", "--on-worker-loss", "continue"]
+    document = run(*words, "--rejoin-worker", "w3@0.2")
     failure = document["failure"]
     assert (document["correct"], failure["fate"], failure["cut_off"]) == (True, "went on", ["w3"])
-    assert 0 < failure["jobs"][0]["without"] <= 100
+    (job,) = failure["jobs"]
+    everyone, others = job["sums"]
+    assert (everyone["left_out"], others["left_out"]) == ([], ["w3"])
+    assert everyone["chunks"][-1] == [job["back_at"], 1999]
+    assert others["chunks"][-1][1] == job["back_at"] - 1
+    assert 0 < job["without"] < 1800
     assert all(link["measured"] == link["predicted"] for link in document["links"])
