@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from controller import targets
-from controller.cli_options import SEED, debug_option, folder_option, json_option, print_json
+from controller.cli_options import (
+    SEED,
+    debug_option,
+    folder_option,
+    json_option,
+    lanes_option,
+    print_json,
+)
 from controller.errors import BadInputError, EnvironmentLacksError
 from controller.live import state as live_state
 from controller.placement import STRATEGIES
@@ -82,6 +89,7 @@ def _refuse_taken(option: str, text: str) -> None:
 )
 @click.option("--rates", type=click.Choice(list(RATE_LAWS)), help="As for `bluetree run`.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of all chance.")
+@lanes_option
 @click.option(
     "--root",
     "roots",
@@ -135,6 +143,7 @@ def up_command(
     workers: str | None,
     rates: str | None,
     seed: int,
+    lanes: str,
     roots: tuple[str, ...],
     target: str,
     backup: bool,
@@ -156,7 +165,7 @@ def up_command(
     if web and web_listen is not None and folder.page() is None:
         _refuse_taken("--web-listen", web_listen)
     if is_new:
-        options = {"--workers": workers, "--rates": rates, "--seed": str(seed)}
+        options = {"--workers": workers, "--rates": rates, "--seed": str(seed), "--lanes": lanes}
         if host_seconds is not None:
             options["--host-seconds"] = str(host_seconds)
         given = [word for name, value in options.items() if value for word in (name, value)]
@@ -250,7 +259,7 @@ def _refuse_another(folder: Folder, topology: str | None, roots: tuple[str, ...]
             "its topology: `bluetree down` first"
         )
     context = click.get_current_context()
-    for name in ("target", "workers", "rates", "seed", "host_seconds"):
+    for name in ("target", "workers", "rates", "seed", "lanes", "host_seconds"):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise BadInputError(
                 f"--{name.replace('_', '-')}: the network that is up stays as it is: "
@@ -315,6 +324,7 @@ def _describe(folder: Folder) -> dict[str, Any]:
         "controller": None if serving is None else serving.pid,
         "standbys": [process.pid for process in folder.standbys()],
         "page": None if page is None else page.url,
+        "lanes": description.network.build.lanes,
         "network_seconds": description.start_seconds,
         "memory": description.memory,
         "processes": dict(description.pids),

@@ -27,7 +27,6 @@ from itertools import product
 
 from controller.program import MulticastGroup, SwitchProgram, TableEntry
 from controller.routes import ipv4_routes
-from p4src.builds import NARROW, Build
 from p4src.constants import JOBS, SLOTS, SOURCES
 from topologies.network import Host, Network
 
@@ -48,7 +47,6 @@ class JobPlan:
         window: slots of the job, a power of two; at most so many chunks are in flight.
         members: ranks of the workers that take part; None is all of them.
         absent: ranks of those among them that this epoch leaves out.
-        build: what the switches run.
     """
 
     job: int
@@ -58,7 +56,6 @@ class JobPlan:
     window: int
     members: frozenset[int] | None = None
     absent: frozenset[int] = frozenset()
-    build: Build = NARROW
 
     def present(self, network: Network) -> frozenset[int] | None:
         """Ranks of the workers whose values are summed; None is all of the network's."""
@@ -78,7 +75,7 @@ class SourceSet:
 
 
 def share_slots(
-    blue_sets: Sequence[frozenset[int]], epoch: int, window: int, build: Build = NARROW
+    blue_sets: Sequence[frozenset[int]], epoch: int, window: int
 ) -> tuple[JobPlan, ...]:
     """Number the jobs from 1 and give each a window of slots of its own.
 
@@ -94,7 +91,7 @@ def share_slots(
             f"switch has {SLOTS}: use fewer jobs or a smaller window"
         )
     return tuple(
-        JobPlan(job=i + 1, epoch=epoch, blue=blue, slot_base=i * window, window=window, build=build)
+        JobPlan(job=i + 1, epoch=epoch, blue=blue, slot_base=i * window, window=window)
         for i, blue in enumerate(blue_sets)
     )
 
@@ -217,7 +214,7 @@ def destination_bits(network: Network, plan: JobPlan) -> Mapping[int, int]:
     """The bit in a request of each source that the root sends, where it fits."""
     heard = heard_sources(network, plan.blue, plan.present(network))[0]
     sent = sent_sources(network, plan.blue, 0, heard)
-    return {source.source: i for i, source in enumerate(sent) if i < plan.build.set_bits}
+    return {source.source: i for i, source in enumerate(sent) if i < network.build.set_bits}
 
 
 def destination_sources(
@@ -312,7 +309,7 @@ def _of_epoch(
     if v in plan.blue:
         yield from _blue_sources(network, plan, v, heard)
         yield _blue_job(network, plan, v, heard)
-    yield from _branches(plan, heard, bits)
+    yield from _branches(plan, heard, bits, network.build.set_bits)
 
 
 def _blue_sources(
@@ -354,14 +351,14 @@ def _blue_job(network: Network, plan: JobPlan, v: int, heard: tuple[SourceSet, .
 
 
 def _branches(
-    plan: JobPlan, heard: tuple[SourceSet, ...], bits: Mapping[int, int]
+    plan: JobPlan, heard: tuple[SourceSet, ...], bits: Mapping[int, int], set_bits: int
 ) -> Iterator[TableEntry]:
-    """The sources behind each port; a port with one that does not fit the lanes is always asked."""
+    """The sources behind each port; a port with one that does not fit a request is always asked."""
     behind: dict[int, int] = {}
     for source in heard:
         behind[source.port] = behind.get(source.port, 0) | 1 << bits[source.source]
     for port, sources in behind.items():
-        if sources < 1 << plan.build.set_bits:
+        if sources < 1 << set_bits:
             yield TableEntry.of(
                 "branches",
                 {"egress_port": port, "job": plan.job, "epoch": plan.epoch},

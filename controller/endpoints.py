@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from controller.compile import JobPlan, destination_bits, destination_sources
 from controller.placement import loads
-from p4src.builds import Build
 from topologies.network import Host, Network, ip_text, mac_text
 from traffic.collectives.calls import Call
 from traffic.collectives.calls import Kind as CallKind
@@ -186,7 +185,7 @@ def destination_config(
         answer_interval=timing.answer_interval,
         sources=job_sources(network, plan),
         workers=[host.name for host in members(network, plan)],
-        lanes=plan.build.lanes,
+        lanes=network.build.lanes,
         window=plan.window,
         stream=stream,
         asked=destination_bits(network, plan),
@@ -234,24 +233,22 @@ def window_time(
         loads(tree, plan.blue).messages if aggregated else tree.subtree_loads() for plan in plans
     ]
     return max(
-        sum(
-            plan.window * messages[v] * _frame_bits(plan.build)
-            for plan, messages in zip(plans, carried, strict=True)
-        )
+        sum(plan.window * messages[v] for plan, messages in zip(plans, carried, strict=True))
+        * _frame_bits(network)
         * _SECOND_NS
         // rates[name]
         for v, name in enumerate(names)
     )
 
 
-def round_trip(network: Network, rates: Mapping[str, int], delay: int, build: Build) -> int:
+def round_trip(network: Network, rates: Mapping[str, int], delay: int) -> int:
     """Nanoseconds from the farthest worker to the destination and back over idle links.
 
     `delay` is that of a link, beside the time that a frame takes at its rate.
     """
     links = max(network.topology.overlay.tree.depths()) + 2
-    return 2 * links * (delay + _frame_bits(build) * _SECOND_NS // min(rates.values()))
+    return 2 * links * (delay + _frame_bits(network) * _SECOND_NS // min(rates.values()))
 
 
-def _frame_bits(build: Build) -> int:
-    return 8 * (_HEADERS + build.lanes * LANE_BYTES)
+def _frame_bits(network: Network) -> int:
+    return 8 * (_HEADERS + network.build.lanes * LANE_BYTES)

@@ -25,7 +25,6 @@ from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
 from controller.worker_loss import go_on_without
 from p4src import artefacts
-from p4src.builds import NARROW, Build
 from topologies.fabric import StopReason
 from topologies.fabric.build import LINK_DELAY_NS, SLOWEST_LINK_BPS, Conditions, link_rates
 from topologies.network import Host, Network, ip_text, mac_text
@@ -56,11 +55,10 @@ class FabricTestbed:
         conditions: Conditions,
         pcap: Path | None = None,
         epoch: int = 0,
-        build: Build = NARROW,
     ) -> None:
         """Build the network; `pcap` is a file that receives every frame delivered, as pcapng.
 
-        `epoch`: all epochs are above it. `build`: what the switches run.
+        `epoch`: all epochs are above it.
         """
         self.network = network
         # Of links outside the tree as well, or less.
@@ -72,18 +70,17 @@ class FabricTestbed:
         self._busy = 0
         self._pcap = pcap
         self._epoch = epoch
-        self._build = build
 
     def __enter__(self) -> Self:
         """Start the P4Runtime server, become primary everywhere, push the program."""
         with ExitStack() as resources:
             switches = resources.enter_context(self._up.serve())
-            program = artefacts.load(artefacts.folder_of(self._build))
+            program = artefacts.load(artefacts.folder_of(self.network.build))
             fleet = resources.enter_context(connect_blocking(switches, program))
             fleet.push()
             if self._pcap is not None:
                 resources.enter_context(self.fabric.capture(self._pcap))
-            self.switches = SwitchControl(self.network, fleet, self._epoch, self._build)
+            self.switches = SwitchControl(self.network, fleet, self._epoch)
             self._resources = resources.pop_all()
         return self
 
@@ -227,7 +224,7 @@ class FabricTestbed:
         """How patient the machines of jobs that run together are here, over one tree."""
         network = network or self.network
         rates = self._up.rates if network is self.network else link_rates(network, self._base)
-        there_and_back = round_trip(network, rates, LINK_DELAY_NS, self._build)
+        there_and_back = round_trip(network, rates, LINK_DELAY_NS)
         patience = 2 * (window_time(network, rates, plans) + there_and_back)
         quiet = 2 * (window_time(network, rates, plans, aggregated=True) + there_and_back)
         return Timing(patience, 8 * patience, tries, quiet, there_and_back)

@@ -23,7 +23,6 @@ from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
 from controller.worker_loss import go_on_without
 from p4src import artefacts
-from p4src.builds import NARROW, Build
 from topologies.fabric.build import Conditions, link_rates
 from topologies.mininet_plan import LinkPlan
 from topologies.network import Network
@@ -65,14 +64,9 @@ class MininetTestbed:
         target: str,
         conditions: Conditions = _UNTOUCHED,
         queues: QueueSettings | None = None,
-        build: Build = NARROW,
     ) -> None:
-        """`conditions`: of every link; `queues`: of every port, None for the switch's own.
-
-        `build`: what the switches run.
-        """
+        """`conditions`: of every link; `queues`: of every port, None for the switch's own."""
         self.network = network
-        self._build = build
         self._links = LinkPlan(
             conditions.base,
             conditions.loss,
@@ -91,12 +85,12 @@ class MininetTestbed:
             fleet = resources.enter_context(
                 connect_blocking(
                     self._running.addresses,
-                    artefacts.load(artefacts.folder_of(self._build)),
+                    artefacts.load(artefacts.folder_of(self.network.build)),
                     deadline=START_DEADLINE_S,
                 )
             )
             fleet.push()
-            self.switches = SwitchControl(self.network, fleet, int(time.time()), self._build)
+            self.switches = SwitchControl(self.network, fleet, int(time.time()))
             self._resources = resources.pop_all()
         return self
 

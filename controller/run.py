@@ -37,7 +37,7 @@ def run_synthetic(
 ) -> RunResult:
     """Sum random tensors, one for each job, and check them against independent sums."""
     start = time.perf_counter()
-    network = _wired(planned, options.roots)
+    network = _wired(planned, options)
     failure = failure_point(planned, network, options)
     workers = len(network.workers)
     values = [
@@ -139,7 +139,7 @@ def run_digits(
     if options.op != Op.ALLREDUCE:
         raise BadInputError("--workload digits: every worker needs the sum; leave out --op reduce")
     start = time.perf_counter()
-    network = _wired(planned)
+    network = _wired(planned, options)
     rounds = rounds or DEFAULT_ROUNDS
     training = DigitsTraining(len(network.workers), options.seed, options.build.lanes)
     with _testbed(network, options, console, target) as testbed:
@@ -252,8 +252,8 @@ def verdict(result: RunResult) -> str:
     )
 
 
-def _wired(planned: Plan, roots: Sequence[str] = ()) -> Network:
-    network = wire(planned.topology, roots)
+def _wired(planned: Plan, options: RunOptions) -> Network:
+    network = wire(planned.topology, options.roots, options.build)
     if not network.workers:
         raise BadInputError(f"{planned.topology.name}: has no workers; give it some with --workers")
     return network

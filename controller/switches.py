@@ -9,7 +9,6 @@ from controller.compile import JobPlan, compile_programs, merge_programs, share_
 from controller.measurement import LinkCount
 from controller.p4rt import BlockingFleet, CounterValue
 from controller.program import MatchValue, SwitchProgram, TableEntry
-from p4src.builds import NARROW, Build
 from p4src.constants import Outcome
 from topologies.network import Network
 
@@ -21,17 +20,11 @@ class SwitchControl:
     tensor, so that slots never meet a tag twice.
     """
 
-    def __init__(
-        self, network: Network, fleet: BlockingFleet, epoch: int = 0, build: Build = NARROW
-    ) -> None:
-        """All epochs are above `epoch`: packets of earlier runs, under theirs, mean nothing.
-
-        `build`: what the switches run.
-        """
+    def __init__(self, network: Network, fleet: BlockingFleet, epoch: int = 0) -> None:
+        """All epochs are above `epoch`: packets of earlier runs, under theirs, mean nothing."""
         self._network = network
         self._fleet = fleet
         self._epoch = epoch
-        self._build = build
         self._next_chunk: dict[int, int] = {}
         # What switches had counted that are gone since.
         self._last_links: dict[str, Mapping[TableEntry, CounterValue]] = {}
@@ -43,7 +36,7 @@ class SwitchControl:
         Raises CompileError where a placement does not fit, SwitchError where a switch refuses.
         """
         self._epoch += 1
-        plans = share_slots(blue_sets, self._epoch, window, self._build)
+        plans = share_slots(blue_sets, self._epoch, window)
         self._fleet.reconcile(compile_programs(self._network, plans))
         self._next_chunk = {plan.job: 0 for plan in plans}
         return plans

@@ -78,10 +78,10 @@ def bring_up(
         from controller.fabric_testbed import FabricTestbed
 
         epoch = _epoch_of(network, options)
-        return FabricTestbed(network, _conditions(options), options.pcap, epoch, options.build)
+        return FabricTestbed(network, _conditions(options), options.pcap, epoch)
     from controller.mininet_testbed import MininetTestbed
 
-    return MininetTestbed(network, target, _conditions(options), build=options.build)
+    return MininetTestbed(network, target, _conditions(options))
 
 
 def _epoch_of(network: Network, options: RunOptions) -> int:

@@ -27,7 +27,6 @@ from evaluation.allreduce_hosts import (
     Values,
 )
 from p4src import artefacts
-from p4src.builds import Build
 from topologies.fabric.build import Conditions
 from topologies.network import Host, Network, ip_text, mac_text
 from traffic.collectives.calls import Array, Call, Kind, part_of
@@ -68,9 +67,9 @@ class Bench:
     """A network whose links all have `rate` bits a second."""
 
     def __init__(
-        self, network: Network, build: Build, rate: int, up: FabricNetwork, control: SwitchControl
+        self, network: Network, rate: int, up: FabricNetwork, control: SwitchControl
     ) -> None:
-        self._network, self._build, self._rate, self._up = network, build, rate, up
+        self._network, self._rate, self._up = network, rate, up
         self._control = control
 
     def measure(self, method: str, values: Values) -> Time:
@@ -90,7 +89,7 @@ class Bench:
         call = Call(Kind.ALLREDUCE, "float32", values.shape[1:])
         hosts = self._network.workers
         parts = [
-            part_of(call, array, rank, len(hosts), self._build.lanes, WINDOW)
+            part_of(call, array, rank, len(hosts), self._network.build.lanes, WINDOW)
             for rank, array in enumerate(values)
         ]
         config = call_destination(self._network, plan, call, timing, parts[0].payload.chunks, 0)
@@ -153,16 +152,14 @@ _BASELINES = frozenset(METHODS[4:])
 
 
 @contextmanager
-def bench(
-    network: Network, rate: int, build: Build, program: artefacts.Artefacts
-) -> Iterator[Bench]:
-    """A network that runs `program`, which is of this build, each link of `rate` bits a second."""
+def bench(network: Network, rate: int, program: artefacts.Artefacts) -> Iterator[Bench]:
+    """A network that runs `program`, of the network's build, on links of `rate` bits a second."""
     conditions = Conditions(base=rate, hosts=rate)
     up = FabricNetwork(network, conditions)
     with ExitStack() as stack:
         fleet = stack.enter_context(connect_blocking(stack.enter_context(up.serve()), program))
         fleet.push()
-        yield Bench(network, build, rate, up, SwitchControl(network, fleet, build=build))
+        yield Bench(network, rate, up, SwitchControl(network, fleet))
 
 
 def _agent(host: Host) -> HostAgent:

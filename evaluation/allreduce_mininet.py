@@ -59,7 +59,7 @@ def why_not() -> str | None:
 def measure_mininet() -> list[RealTime]:
     """All-blue and all-red by a Communicator, in messages of either size; gloo with PyTorch."""
     options = WorkloadOptions(workers=str(WORKERS_AT_A_LEAF), rates=None, seed=0)
-    network = wire(parse(TOPOLOGY, options))
+    topology = parse(TOPOLOGY, options)
     found = []
     methods = [
         (strategy, "bluetree", build)
@@ -73,8 +73,8 @@ def measure_mininet() -> list[RealTime]:
     for strategy, through, build in methods:
         name = "gloo" if through == "gloo" else f"Communicator, {build.lanes} lanes, {strategy}"
         print(f"Mininet, {name}", file=sys.stderr)
-        conditions = Conditions(base=RATE)
-        with MininetTestbed(network, targets.SOFTSWITCH, conditions, build=build) as testbed:
+        network = wire(topology, build=build)
+        with MininetTestbed(network, targets.SOFTSWITCH, Conditions(base=RATE)) as testbed:
             found.append(_measure(network, testbed, name, strategy, through))
     return found
 

@@ -81,7 +81,7 @@ def rows(build: Build) -> Iterator[Row]:
 
 def _up(workers: int, build: Build, program: artefacts.Artefacts) -> AbstractContextManager[Bench]:
     options = WorkloadOptions(workers=str(workers // 4), rates=None, seed=0)
-    return bench(wire(parse(TOPOLOGY, options)), RATE, build, program)
+    return bench(wire(parse(TOPOLOGY, options), build=build), RATE, program)
 
 
 def _of_network(up: Bench, workers: int, build: Build) -> Iterator[Row]:

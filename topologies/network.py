@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from p4src.builds import NARROW, Build
 from topologies.topology import Topology
 
 FIRST_PORT = 1
@@ -95,6 +96,7 @@ class Network:
         workers_at: the workers of every overlay switch, by its name.
         device_id: the P4Runtime device id of every physical switch, from 1, by its name.
         spares: further destinations, at switches that may become the root (`topologies.rerooting`).
+        build: of the P4 program, what the switches run: how many lanes messages have.
     """
 
     topology: Topology
@@ -109,6 +111,7 @@ class Network:
     workers_at: Mapping[str, tuple[Host, ...]]
     device_id: Mapping[str, int]
     spares: tuple[Host, ...] = ()
+    build: Build = NARROW
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -141,8 +144,8 @@ def check_roots(topology: Topology, names: Sequence[str]) -> None:
             )
 
 
-def wire(topology: Topology, spares: Sequence[str] = ()) -> Network:
-    """Fix the ports, addresses and source ids of a topology.
+def wire(topology: Topology, spares: Sequence[str] = (), build: Build = NARROW) -> Network:
+    """Fix the ports, addresses and source ids of a topology, and what its switches run.
 
     Ports of a switch, from 1: its workers, the destination at the root, a further destination where
     `spares` names the switch, then its links in the topology's order. Raises NetworkError where a
@@ -162,9 +165,8 @@ def wire(topology: Topology, spares: Sequence[str] = ()) -> Network:
     destination, *more = (
         _destination(i, switch, ports.take(switch)) for i, switch in enumerate((root, *others))
     )
-    return orient(
-        topology, workers, destination, tuple(more), tuple(_place_links(topology, ports)), prefixes
-    )
+    links = tuple(_place_links(topology, ports))
+    return orient(topology, workers, destination, tuple(more), links, prefixes, build)
 
 
 def orient(
@@ -174,6 +176,7 @@ def orient(
     spares: tuple[Host, ...],
     links: tuple[SwitchLink, ...],
     prefixes: tuple[Prefix, ...],
+    build: Build,
 ) -> Network:
     """The network of hosts and links that are in their places, by the overlay of its topology."""
     port_between = {(link.lower, link.upper): link.lower_port for link in links}
@@ -198,6 +201,7 @@ def orient(
         workers_at=_by_switch(names, workers),
         device_id={name: i for i, name in enumerate(topology.switches, start=1)},
         spares=spares,
+        build=build,
     )
 
 

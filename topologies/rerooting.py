@@ -93,7 +93,7 @@ def reroot(network: Network, root: str | None, failed: Collection[str] = ()) -> 
     topology = replace(network.topology, overlay=overlay_from(network.topology, root, failed))
     spares = tuple(host for host in destinations if host is not chosen)
     workers = _numbered(network, topology)
-    return orient(topology, workers, chosen, spares, network.links, network.prefixes)
+    return orient(topology, workers, chosen, spares, network.links, network.prefixes, network.build)
 
 
 def overlay_from(topology: Topology, root: str, failed: Collection[str] = ()) -> Overlay:

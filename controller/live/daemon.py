@@ -46,6 +46,7 @@ from controller.live.requests import (
 )
 from controller.p4rt import SwitchError
 from controller.running import RunOptions
+from p4src.builds import BUILDS, NARROW
 from topologies import TopologyError, WorkloadOptions, parse
 from topologies.fabric.build import Conditions
 from topologies.network import Network, NetworkError, wire
@@ -158,6 +159,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--workers")
     parser.add_argument("--rates")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--lanes", type=int, choices=list(BUILDS), default=NARROW.lanes)
     parser.add_argument("--link-rate", type=int)
     parser.add_argument("--host-seconds", type=float, default=HOST_S)
     parser.add_argument(
@@ -180,7 +182,7 @@ def _plan(options: argparse.Namespace) -> tuple[Network, str]:
         seed=options.seed,
     )
     target = targets.choose(options.target, topology, asked)
-    network = wire(topology, options.root)
+    network = wire(topology, options.root, BUILDS[options.lanes])
     if not network.workers:
         raise BadInputError(f"{topology.name}: has no workers; give it some with --workers")
     return network, target

@@ -62,7 +62,7 @@ class FabricRanks:
         """The workers that take part, no interface."""
         plan = self._plans[job]
         ranks = len(members(self._testbed.network, plan))
-        return Membership(ranks, plan.build.lanes, plan.window)
+        return Membership(ranks, self._testbed.network.build.lanes, plan.window)
 
     def begin(
         self, job: int, number: int, call: Call, arrays: Mapping[int, Array | None]
@@ -71,7 +71,7 @@ class FabricRanks:
         network, plan = self._testbed.network, self._plans[job]
         hosts = members(network, plan)
         parts = tuple(
-            part_of(call, _given(arrays, rank), rank, len(hosts), plan.build.lanes, plan.window)
+            part_of(call, _given(arrays, rank), rank, len(hosts), network.build.lanes, plan.window)
             for rank in range(len(hosts))
         )
         chunks = parts[0].payload.chunks

@@ -82,7 +82,7 @@ def launch(
             f"{command[0]}: there is no such program; name one after --, such as: "
             "-- python train.py"
         )
-    network = wire(planned.topology)
+    network = wire(planned.topology, build=options.build)
     if not network.workers:
         raise BadInputError(f"{planned.topology.name}: has no workers; give it some with --workers")
     with ExitStack() as stack:

@@ -52,7 +52,7 @@ class MininetRanks:
         """The workers that take part, and their hosts' interface."""
         plan = self._plans[job]
         ranks = len(members(self._testbed.network, plan))
-        return Membership(ranks, plan.build.lanes, plan.window, HOST_INTERFACE)
+        return Membership(ranks, self._testbed.network.build.lanes, plan.window, HOST_INTERFACE)
 
     def begin(
         self, job: int, number: int, call: Call, arrays: Mapping[int, Array | None]
@@ -63,7 +63,7 @@ class MininetRanks:
         # The number of chunks is that of any array of this shape and type.
         like = np.zeros(call.shape, dtype=call.dtype or np.int32)
         parts = [
-            part_of(call, like, rank, len(hosts), plan.build.lanes, plan.window)
+            part_of(call, like, rank, len(hosts), network.build.lanes, plan.window)
             for rank in range(len(hosts))
         ]
         chunks = parts[0].payload.chunks

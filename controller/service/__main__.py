@@ -74,7 +74,9 @@ async def run(options: Options) -> None:
         low = max(1, store.last_number("term")) * TERM
         me = Process(os.getpid(), low - 1 - store.next_number("standby") % STANDBYS, time.time())
         async with fleet_of(
-            testbed.addresses, artefacts.load(), election_id=me.election_id
+            testbed.addresses,
+            artefacts.load(artefacts.folder_of(testbed.network.build)),
+            election_id=me.election_id,
         ) as fleet:
             if not lease.take(me) and not await _wait(folder, me, lease, fleet, ending):
                 return

@@ -50,7 +50,6 @@ from controller.service.switchboard import Switchboard, Written
 from controller.service.watchdog import Watchdog
 from topologies.network import Network
 from traffic.endpoint import Op
-from traffic.stream import Stream
 
 _LOG = logging.getLogger(__name__)
 FIRST_CHUNK_S = 10.0
@@ -230,8 +229,7 @@ class Engine:
 
     async def _attach(self, job: Job) -> None:
         plan = ledger.plan_of(self.network, job, job.current)
-        workers = len(self.network.workers if job.members is None else job.members)
-        stream = Stream(job.seed, workers)
+        stream = ledger.stream_of(self.network, job)
         await asyncio.to_thread(self._hosts.attach, plan, Op(job.op), stream)
         if job.chunks is not None:
             await asyncio.to_thread(self._hosts.finish, job.id, job.chunks)

@@ -16,6 +16,7 @@ from controller.service.admission import job_tree
 from controller.service.store import Allocation, Job, Role
 from topologies.network import Host, Network
 from topologies.rerooting import link_name, reroot
+from traffic.stream import Stream
 
 Part: TypeAlias = tuple[int, int]
 """A job, and a phase of it: the low bit of the epoch. Epochs of a job alternate in it, so that two
@@ -93,6 +94,12 @@ def plan_of(network: Network, job: Job, allocation: Allocation) -> JobPlan:
         members=None if job.members is None else frozenset(job.members),
         absent=frozenset(allocation.absent),
     )
+
+
+def stream_of(network: Network, job: Job) -> Stream:
+    """What a job sums."""
+    members = network.workers if job.members is None else job.members
+    return Stream(job.seed, len(members), lanes=network.build.lanes)
 
 
 def programs(network: Network, jobs: Sequence[Job]) -> tuple[SwitchProgram, ...]:

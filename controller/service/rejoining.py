@@ -29,7 +29,6 @@ from controller.service.switchboard import Switchboard
 from topologies.network import Host, Network
 from traffic.commands import Finish, Start
 from traffic.endpoint import Op
-from traffic.stream import Stream
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,13 +74,12 @@ class Rejoining:
     async def attach(self, job: Job, first: int) -> None:
         """Give a job to the workers that come back, from a chunk on."""
         plan = ledger.plan_of(self._network, job, job.current)
-        members = self._network.workers if job.members is None else job.members
         await asyncio.to_thread(
             self._hosts.join,
             plan,
             job.returning,
             Op(job.op),
-            Stream(job.seed, len(members)),
+            ledger.stream_of(self._network, job),
             first_chunk=first,
             root=job.root,
             avoids=job.avoids,

@@ -35,7 +35,6 @@ from controller.service.store import Job, Phase
 from controller.service.switchboard import Written
 from topologies.rerooting import Detour
 from traffic.endpoint import Op
-from traffic.stream import Stream
 
 
 def is_rescue(job: Job, new: Job) -> bool:
@@ -125,12 +124,11 @@ class Succession(Change):
         if job.chunks is not None and first >= job.chunks:
             raise NotNowError("it has sent all its chunks")
         self._store.begin_at(new.id, first)
-        members = self._network.workers if new.members is None else new.members
         await asyncio.to_thread(
             self._hosts.attach,
             ledger.plan_of(self._network, new, new.current),
             Op(new.op),
-            Stream(new.seed, len(members)),
+            ledger.stream_of(self._network, new),
             first_chunk=first,
             root=new.root,
             avoids=new.avoids,

@@ -18,6 +18,7 @@ from controller.cli_shell import SHELL_PYTHON
 from controller.live import state as live_state
 from controller.live.client import NetworkClient
 from controller.service.folder import Folder
+from p4src.builds import BUILDS
 from tests.testbeds import Bluetree, shell
 
 DEADLINE_S = 60
@@ -68,9 +69,11 @@ def _assert_right(stopped: dict[str, Any]) -> None:
             assert link["messages"] == link["expected"], link
 
 
-def test_the_life_of_a_testbed(bluetree: Bluetree, tree: str) -> None:
-    up = bluetree("up", tree, "--target", "fabric", "-k", "1")
+@pytest.mark.parametrize("lanes", BUILDS)
+def test_the_life_of_a_testbed(bluetree: Bluetree, tree: str, lanes: int) -> None:
+    up = bluetree("up", tree, "--target", "fabric", "-k", "1", "--lanes", str(lanes))
     assert (up["target"], up["switches"], up["workers"]) == ("fabric", 3, 6)
+    assert up["lanes"] == lanes
     assert up["memory"] > 0
 
     started = bluetree("start", "--seed", "7")

@@ -39,7 +39,7 @@ EXPECTED = {
 def up() -> Iterator[Bench]:
     """Eight workers under seven switches."""
     network = wire(parse("binary-tree:levels=3", WorkloadOptions("2", None, 0)))
-    with bench(network, RATE, NARROW, artefacts.load()) as found:
+    with bench(network, RATE, artefacts.load()) as found:
         yield found
 
 
