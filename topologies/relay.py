@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pickle
 import select
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -54,19 +55,24 @@ class _End:
         self.number = sock.fileno()
         self._socket = sock
 
+    def clear_error(self) -> None:
+        """Forget what the kernel has noted, such as that the interface went: it says so for ever
+        otherwise."""
+        self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+
 
 class _Way:
     """One direction: frames that come in at `source` leave at `target`, or later, or never."""
 
     def __init__(self, source: _End, target: _End, faults: Faults) -> None:
-        self._source, self.sender = source, target.sender
+        self.source, self.sender = source, target.sender
         self._faults = faults
 
     def carry(self, late: list[tuple[int, int, Sender, bytes]], number: int) -> int:
         """Hand on what is there; what is late goes to the heap, numbered from `number`."""
         now: int | None = None
         in_time = []
-        for frame in self._source.ring.receive(_BATCH):
+        for frame in self.source.ring.receive(_BATCH):
             for delay in self._faults.fate():
                 if delay:
                     now = now or time.monotonic_ns()
@@ -103,10 +109,12 @@ class Relay:
             wait = None
             if late:
                 wait = max(0.0, (late[0][0] - time.monotonic_ns()) / _NS_IN_MS / 1000)
-            for number, _ in poll.poll(wait, _BATCH):
+            for number, events in poll.poll(wait, _BATCH):
                 way = self._ways.get(number)
                 if way is None:
                     return
+                if events & select.EPOLLERR:
+                    way.source.clear_error()
                 following = way.carry(late, following)
             while late and late[0][0] <= time.monotonic_ns():
                 _, _, sender, frame = heappop(late)

@@ -205,7 +205,8 @@ class DataPlane:
                 elif port is not None:
                     if events & (select.EPOLLERR | select.EPOLLHUP):
                         self._look_after(port)
-                    if events & select.EPOLLIN:
+                    # Frames may have come before the interface went, and the port with it.
+                    if events & select.EPOLLIN and self._by_descriptor.get(descriptor) is port:
                         self._carry(port)
             if self._queues.active:
                 self._serve()

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -44,7 +45,8 @@ class _Wire:
             stack.callback(self.rings[-1].close)
             self.senders.append(Sender(sock))
         self.plan = RelayPlan(((halves[0], halves[1]),), loss, duplicate, reorder, seed=7)
-        relay = subprocess.Popen(
+        self.outer = [f"br{token}o{which}" for which in range(2)]
+        relay = self.relay = subprocess.Popen(
             [sys.executable, "-m", "topologies.relay"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -115,3 +117,19 @@ def test_the_relay_says_which_interface_is_missing() -> None:
     )
     assert done.returncode != 0
     assert name in done.stderr.decode()
+
+
+def test_a_relay_whose_interface_goes_is_idle() -> None:
+    """Told once that it is gone, it does not ask again and again."""
+    with ExitStack() as stack:
+        wire = _Wire(stack, 0, 0, 0)
+        delete_pair(wire.outer[0])
+        used = _cpu_seconds(wire.relay.pid)
+        with pytest.raises(subprocess.TimeoutExpired):
+            wire.relay.wait(1.0)
+        assert _cpu_seconds(wire.relay.pid) - used < 0.2
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

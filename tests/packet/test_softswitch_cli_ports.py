@@ -133,6 +133,24 @@ def test_frames_that_leave_do_not_come_back_in(bench: Bench, fleet: BlockingFlee
     assert (arrived[1].packets, arrived[2].packets) == (10, 0)
 
 
+def test_an_interface_that_goes_with_frames_in_it_takes_the_port_alone(
+    bench: Bench, fleet: BlockingFleet, switch: SwitchProcess
+) -> None:
+    """The switch hears of the frames and of the end of the interface at the same moment."""
+    forward(fleet, OTHER_DST, 1)
+    switch.process.send_signal(signal.SIGSTOP)
+    status = Path(f"/proc/{switch.process.pid}/status")
+    wait_for(lambda: "State:\tT" in status.read_text() or None, switch.evidence)
+    bench.wires[1].send(frame())
+    bench.unlink(1)
+    switch.process.send_signal(signal.SIGCONT)
+    switch.await_line(f"interface {bench.there[1]} is gone")
+    # It goes on: a frame for the lost port is dropped, and one from there comes no more.
+    bench.wires[2].send(frame(dst=OTHER_DST))
+    switch.await_line("Port 1 has no interface: packets to it are dropped")
+    assert switch.process.poll() is None
+
+
 @pytest.mark.usefixtures("fleet")
 def test_vlan_tags_pass(bench: Bench) -> None:
     tagged = frame()[:12] + b"\x81\x00\x60\x05" + frame(b"inside")[12:]
