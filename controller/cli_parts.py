@@ -34,6 +34,8 @@ def fail_command(folder: Folder, part: str, one_way: bool, as_json: bool) -> Non
     before; the controller finds it once a job stands still for it.
     """
     with _network_with(folder, part) as network:
+        if one_way and part in network.network.topology.switches:
+            raise BadInputError(f"--one-way: {part} is a switch; only a link A-B has two ways")
         network.kill(part, one_way=one_way)
     if as_json:
         print_json({"state": str(folder.path), "part": part, "one_way": one_way})

@@ -26,6 +26,7 @@ class LinkWatch:
         self._hosts = hosts
         self._read_at = 0.0
         self._found: tuple[Cut, ...] = ()
+        self._told: tuple[Cut, ...] = ()
         self._is_needed = False
 
     @property
@@ -42,12 +43,15 @@ class LinkWatch:
         return self._finder.cuts(time.monotonic_ns())
 
     async def look(self, switches: Collection[str]) -> None:
-        """Read the counters between these switches, those of the trees of stuck jobs."""
+        """Read the counters between these switches, those of the trees of stuck jobs.
+
+        Without such jobs those at the ends of links that were found: they may be whole again.
+        """
         self._is_needed = bool(switches)
-        now = time.monotonic()
         if not switches:
             self._found = ()
-        if not switches or now - self._read_at < READ_S:
+            switches = {end for cut in self.known for end in (cut.sender, cut.receiver)}
+        if not switches or time.monotonic() - self._read_at < READ_S:
             return
         ports = self._finder.ports(switches)
         counts, dark = await asyncio.gather(
@@ -55,7 +59,10 @@ class LinkWatch:
         )
         self._finder.read(counts, time.monotonic_ns(), dark)
         self._read_at = time.monotonic()
-        before, self._found = self._found, self._finder.cuts(time.monotonic_ns())
-        for cut in self._found:
-            if cut not in before:
+        known = self.known
+        for cut in known:
+            if cut not in self._told:
                 _LOG.warning("%s", cut.text)
+        self._told = known
+        if self._is_needed:
+            self._found = known

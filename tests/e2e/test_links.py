@@ -6,22 +6,29 @@ Nor is anything taken for a cut link that is none.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from controller.live.client import NetworkClient, launch
+from controller.service import healing
 from controller.service.admission import Wish
 from controller.service.planner import Order
+from controller.service.store import Phase
+from controller.watchdog import Cause
 from tests.e2e.controllers import (
     Controller,
     goes_on,
     run_limited,
     runs,
     stop_all,
+    until,
     watched,
 )
+from tests.testbeds import Bluetree
 
 ORDER = Order(op="allreduce", chunks=None, seed=3, wish=Wish(budget=3), window=4, workers=())
 LINK = "agg0-0-core0"
@@ -59,7 +66,6 @@ def test_jobs_go_round_a_link_that_loses_one_way(network: NetworkClient, link: s
                 said |= {stuck.text for stuck in up.engine.watchdog.stuck.values()}
                 await asyncio.sleep(0.02)
             assert time.monotonic() - began < BOUND_S
-            sender, receiver = link[:6], link[-6:]
             sender, receiver = ("agg0-0", "core0") if link == LINK else ("core0", "agg0-0")
             assert found == {(sender, receiver)}
             text = f" waits for w0, w1: nothing that {sender} sends to {receiver} arrives"
@@ -74,8 +80,94 @@ def test_jobs_go_round_a_link_that_loses_one_way(network: NetworkClient, link: s
             back = await up.engine.reallocate(2, None, "core0")
             assert (back.was, back.job.avoids) == (2, ())
             await goes_on(up, back.job.id)
-            await asyncio.sleep(1)
-            assert not up.engine.watchdog.stuck
             await stop_all(up)
 
     run_limited(scenario)
+
+
+def test_an_idle_job_cuts_no_link(network: NetworkClient) -> None:
+    """Its workers hold back: all is asked for, and nothing comes."""
+
+    async def scenario() -> None:
+        async with watched(network, 2) as up:
+            await up.engine.start(ORDER)
+            await goes_on(up, 1)
+            await asyncio.to_thread(network.hold, 1)
+            await until(lambda: 1 in up.engine.watchdog.stuck)
+            await _no_cut_for(up, 2.0)
+            await asyncio.to_thread(network.release, 1)
+            await goes_on(up, 1)
+            await stop_all(up, exact=False)
+
+    run_limited(scenario)
+
+
+async def _no_cut_for(controller: Controller, seconds: float) -> None:
+    """See that no link is taken for cut, looking at all of them twice a second."""
+    links, deadline = controller.engine.watchdog.links, time.monotonic() + seconds
+    names = controller.engine.network.topology.overlay.names
+    while time.monotonic() < deadline:
+        await links.look(names)
+        assert links.known == ()
+        await asyncio.sleep(0.05)
+
+
+def test_loss_is_none_and_a_cut_link_is_found_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a tree no way leads round a link: those below it are named."""
+    monkeypatch.setattr(healing, "GIVE_UP_S", 0.5)
+    options = ["--workers", "1", "--loss", "0.2"]
+    network = launch(tmp_path, "binary-tree:levels=3", options, target="fabric")
+
+    async def scenario() -> None:
+        async with watched(network, 2) as up:
+            await up.engine.start(ORDER)
+            await _no_cut_for(up, 3.0)
+            await _cut(up, "s2-s0")
+            await until(lambda: up.engine.jobs()[0].phase is Phase.FAILED)
+            detail = json.loads(up.engine.jobs()[0].result)["detail"]
+            assert detail.startswith(
+                "link s2-s0 has carried nothing for 0.5 s and cuts off w2, w3: "
+            )
+            await up.engine.stop(None)
+
+    try:
+        run_limited(scenario)
+    finally:
+        network.down()
+
+
+def test_the_commands_that_cut_a_link_and_end_that(bluetree: Bluetree, tree: str) -> None:
+    assert "no testbed is up" in bluetree("fail", "b-r", exit_code=2)["stderr"]
+    bluetree("up", tree, "--target", "fabric")
+    said = bluetree("fail", "b-a", exit_code=2)["stderr"]
+    assert said == (
+        "bluetree: b-a: no such switch, nor link A-B between two; `bluetree status` lists those "
+        "that there are\n"
+    )
+    assert (
+        "only a link A-B has two ways" in bluetree("fail", "b", "--one-way", exit_code=2)["stderr"]
+    )
+    bluetree("start", "--blue", "r,b", "--op", "allreduce")
+    done = bluetree("fail", "b-r", "--one-way")
+    assert (done["part"], done["one_way"]) == ("b-r", True)
+    stuck = bluetree.until(lambda job: job["stuck"] and job["stuck"]["cause"] == Cause.LINK.value)
+    text = "nothing that b sends to r arrives"
+    assert (stuck["stuck"]["switch"], stuck["stuck"]["link"]) == ("b", "b-r")
+    assert stuck["stuck"]["text"].endswith(f" waits for w3, w4, w5: {text}")
+    (cut,) = bluetree("status")["cut_links"]
+    assert (cut["link"], cut["sender"], cut["receiver"], cut["text"]) == ("b-r", "b", "r", text)
+    assert cut["lost"] >= 10
+    assert text in bluetree.text("status")
+    assert bluetree("restart", "r-b")["link"] == "r-b"
+    bluetree.until(lambda job: job["stuck"] is None)
+    bluetree.until(lambda _: not bluetree("status")["cut_links"])
+    assert "carries all again" in bluetree.text("restart", "b-r")
+    # A switch likewise.
+    bluetree("fail", "b")
+    bluetree.until(lambda job: job["stuck"] and job["stuck"]["cause"] == Cause.SWITCH.value)
+    assert bluetree("restart", "b")["switch"] == "b"
+    completed = bluetree("status")["jobs"][0]["completed"]
+    bluetree.until(lambda job: job["completed"] > completed + 20)
+    assert bluetree("stop")["jobs"][0]["correct"] is True

@@ -77,6 +77,13 @@ def test_the_page_shows_the_tree_and_reallocates(bluetree: Bluetree, tmp_path: P
         epoch = bluetree("status")["jobs"][0]["epoch"]
         assert browser.evaluate(said).startswith(f"epoch {epoch} from chunk ")
         browser.wait_for(f'{blue}.map((one) => one.dataset.switch).sort().join() === "s0,s2"')
+        troubles = 'document.getElementById("troubles").textContent'
+        assert browser.evaluate(troubles) == ""
+        bluetree("fail", "s3-s1")
+        browser.wait_for(f'{troubles}.includes("nothing that s3 sends to s1 arrives")')
+        browser.wait_for(f'{troubles}.includes("job 1 is stuck: ")')
+        bluetree("restart", "s1-s3")
+        browser.wait_for(f'{troubles} === ""')
         browser.screenshot(tmp_path / "page.png")
     with Image.open(tmp_path / "page.png") as picture:
         assert picture.width >= 1000
@@ -136,6 +143,7 @@ def test_metrics_and_refusals(bluetree: Bluetree) -> None:
     assert families["bluetree_chunks"].samples[0].value > 0
     assert {s.labels["outcome"] for s in families["bluetree_packets"].samples} >= {"absorbed"}
 
+    assert families["bluetree_link_cut"].samples == []
     # Other sites' pages can post forms, but no JSON; and nothing comes from elsewhere.
     change = f"{url}reallocate"
     assert _refusal(change, b"k=1", "application/x-www-form-urlencoded")[0] == 400

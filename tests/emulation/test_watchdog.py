@@ -53,6 +53,7 @@ def test_status_names_a_worker_whose_process_is_stopped(
         assert _first_report(bluetree.folder) - began < REPORT_S
         stuck = bluetree("status")["jobs"][0]["stuck"]
         assert (stuck["switch"], stuck["workers"], stuck["cause"]) == ("b", ["w4"], "workers")
+        assert bluetree("status")["cut_links"] == []
     assert eventually(lambda: bluetree("status")["jobs"][0]["stuck"] is None, DEADLINE_S)
     (job,) = bluetree("stop")["jobs"]
     assert job["correct"] is True
