@@ -22,6 +22,7 @@ from controller.ranks.launch import launch
 from controller.ranks.serving import PATIENCE_S
 from controller.running import RunOptions
 from p4src.builds import BUILDS
+from traffic.collectives.link import OnLoss
 
 
 @click.command("launch")
@@ -54,6 +55,13 @@ from p4src.builds import BUILDS
     help="How long a call waits for ranks that have not made it.",
 )
 @click.option(
+    "--on-rank-loss",
+    type=click.Choice([choice.value for choice in OnLoss]),
+    default=OnLoss.FAIL.value,
+    show_default=True,
+    help="What becomes of the launch when a rank dies: it fails, or the others go on without it.",
+)
+@click.option(
     "--window", type=click.IntRange(min=1), metavar="N", help="Chunks in flight, a power of two."
 )
 @lanes_option
@@ -68,6 +76,7 @@ def launch_command(
     target: str,
     jobs: int,
     timeout: float,
+    on_rank_loss: str,
     window: int | None,
     lanes: str,
     link_rate: str | None,
@@ -99,7 +108,8 @@ def launch_command(
     # With --json, standard output is for the document alone.
     ranks_print = sys.stderr if request.as_json else None
     progress = stderr()
-    result = launch(planned, options, where, command, timeout, progress, ranks_print)
+    on_loss = OnLoss(on_rank_loss)
+    result = launch(planned, options, where, command, timeout, progress, ranks_print, on_loss)
     request.draw(planned)
     if request.as_json:
         print_json(report.launch_document(result))

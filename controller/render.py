@@ -96,6 +96,8 @@ def show_launch(console: Console, result: LaunchResult) -> None:
         f"{counted(result.resent, 'retransmission')}, "
         f"{result.network_seconds:.3f} s of network, {result.seconds:.2f} s in all"
     )
+    for rank, how in result.lost.items():
+        console.print(f"rank {rank} {how}: the others went on without it")
 
 
 def show_links(console: Console, measurement: Measurement, blue: set[str]) -> None:

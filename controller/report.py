@@ -126,6 +126,7 @@ def launch_document(result: LaunchResult) -> Document:
         "blue": plan.blue_names,
         "switches": result.switches,
         "ranks": result.ranks,
+        "lost": [{"rank": rank, "ending": how} for rank, how in result.lost.items()],
         "jobs": result.jobs,
         "calls": result.calls,
         "chunks": result.chunks,

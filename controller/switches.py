@@ -55,6 +55,14 @@ class SwitchControl:
         alive = self._alive()
         self._fleet.reconcile(program for program in programs if program.name in alive)
 
+    def replace(self, plans: Sequence[JobPlan]) -> None:
+        """Give jobs other plans, in place of all that are installed; their chunks are numbered on.
+
+        Raises what `install` raises.
+        """
+        self._epoch = max(self._epoch, *(plan.epoch for plan in plans))
+        self._fleet.reconcile(compile_programs(self._network, plans))
+
     def hold(self, programs: Sequence[SwitchProgram]) -> None:
         """Make the switches hold programs of the caller's own; only differences are written."""
         self._fleet.reconcile(programs)

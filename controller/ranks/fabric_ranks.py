@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from controller.compile import JobPlan
 from controller.endpoints import call_destination, call_worker, members
 from controller.fabric_testbed import FabricTestbed
-from controller.ranks.server import Ended
+from controller.ranks.plans import Plans
+from controller.ranks.server import Ended, Told
 from topologies.fabric import StopReason
 from traffic.collectives.calls import Array, Call, Part, part_of
 from traffic.collectives.errors import CollectiveError
@@ -29,6 +30,7 @@ class _Running:
     number: int
     call: Call
     parts: tuple[Part, ...]
+    ranks: tuple[int, ...]
     workers: tuple[Worker, ...]
     destination: Destination
 
@@ -46,7 +48,7 @@ class FabricRanks:
 
     def __init__(self, testbed: FabricTestbed, plans: Sequence[JobPlan]) -> None:
         self._testbed = testbed
-        self._plans = {plan.job: plan for plan in plans}
+        self._plans = Plans(testbed.network, testbed.switches, plans)
         self._timing = testbed.timing(plans)
         self._running: dict[int, _Running] = {}
         self.chunks = 0
@@ -61,18 +63,27 @@ class FabricRanks:
     def membership(self, job: int) -> Membership:
         """The workers that take part, no interface."""
         plan = self._plans[job]
-        ranks = len(members(self._testbed.network, plan))
-        return Membership(ranks, self._testbed.network.build.lanes, plan.window)
+        return Membership(self._plans.ranks(job), self._testbed.network.build.lanes, plan.window)
 
     def begin(
-        self, job: int, number: int, call: Call, arrays: Mapping[int, Array | None]
+        self,
+        job: int,
+        number: int,
+        call: Call,
+        arrays: Mapping[int, Array | None],
+        *,
+        goes_on: bool = False,
     ) -> Mapping[int, tuple[object, ...]]:
-        """Put a worker on every rank's host, and the destination on its own."""
-        network, plan = self._testbed.network, self._plans[job]
-        hosts = members(network, plan)
+        """Put a worker on the host of every rank that takes part, and the destination on its own.
+
+        Whoever is lost from here on has had its part in the call: its array is here.
+        """
+        network, ranks = self._testbed.network, tuple(sorted(arrays))
+        plan = self._plans.over(job, ranks)
+        hosts = [members(network, plan)[rank] for rank in ranks]
+        lanes, window = network.build.lanes, plan.window
         parts = tuple(
-            part_of(call, _given(arrays, rank), rank, len(hosts), network.build.lanes, plan.window)
-            for rank in range(len(hosts))
+            part_of(call, _given(arrays, rank), rank, len(ranks), lanes, window) for rank in ranks
         )
         chunks = parts[0].payload.chunks
         first = self._testbed.switches.take_chunks(job, chunks)
@@ -85,7 +96,7 @@ class FabricRanks:
             )
             for host, part in zip(hosts, parts, strict=True)
         )
-        self._running[job] = _Running(number, call, parts, workers, destination)
+        self._running[job] = _Running(number, call, parts, ranks, workers, destination)
         self._testbed.start(network.destination, destination)
         for host, worker in zip(hosts, workers, strict=True):
             self._testbed.start(host, worker)
@@ -112,9 +123,9 @@ class FabricRanks:
                 ended.append(self._ended(job, running))
         return ended
 
-    def told(self, job: int, rank: int, words: tuple[object, ...]) -> Sequence[Ended]:
+    def told(self, job: int, rank: int, words: tuple[object, ...]) -> Told:
         """Nothing: ranks only call, and one that has left has had its part in a running call."""
-        return ()
+        return Told()
 
     def _ended(self, job: int, running: _Running) -> Ended:
         self.resent += sum(worker.counters.resent for worker in running.workers)
@@ -123,13 +134,13 @@ class FabricRanks:
             failure = next((w.failure for w in running.workers if w.failure is not None), None)
             why = str(failure) if waiting is None else running.destination.explain(waiting)
             return Ended(job, running.number, fatal=CollectiveError(f"{running.call}: {why}"))
-        results: list[Array | CollectiveError | None] = []
-        for part, worker in zip(running.parts, running.workers, strict=True):
+        results: dict[int, Array | CollectiveError | None] = {}
+        for rank, part, worker in zip(running.ranks, running.parts, running.workers, strict=True):
             try:
-                results.append(part.result(worker.overflowed))
+                results[rank] = part.result(worker.overflowed)
             except CollectiveError as error:
-                results.append(error)
-        return Ended(job, running.number, results)
+                results[rank] = error
+        return Ended(job, running.number, results, ranks=running.ranks)
 
 
 def _given(arrays: Mapping[int, Array | None], rank: int) -> Array:

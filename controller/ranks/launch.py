@@ -26,7 +26,7 @@ from controller.running import RunOptions
 from topologies import mnexec
 from topologies.mininet_net import HOST_INTERFACE
 from topologies.network import Network, ip_text, wire
-from traffic.collectives.link import ADDRESS, RANK, SIZE
+from traffic.collectives.link import ADDRESS, ON_LOSS, RANK, SIZE, OnLoss
 
 SCRATCH = "BLUETREE_SCRATCH"
 """Environment variable of a rank: a folder that all ranks of a launch share while it runs."""
@@ -37,6 +37,7 @@ class LaunchResult:
     """What a launch came to.
 
     Attributes:
+        lost: how ranks ended that did not end well, without which the others went on.
         calls: collective calls, over all jobs.
         chunks: messages that each rank sent first.
         lanes: int32 values in a message.
@@ -51,6 +52,7 @@ class LaunchResult:
     plan: Plan
     switches: int
     ranks: int
+    lost: Mapping[int, str]
     jobs: int
     calls: int
     chunks: int
@@ -70,6 +72,7 @@ def launch(
     patience: float,
     console: Console,
     stdout: IO[str] | None = None,
+    on_loss: OnLoss = OnLoss.FAIL,
 ) -> LaunchResult:
     """Run `command` once a worker, with what `Communicator.from_env` needs, until all have ended.
 
@@ -92,10 +95,11 @@ def launch(
         plans = testbed.switches.install([planned.blue] * options.jobs, window)
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bluetree-ranks-")))
         address = scratch / "network"
-        commands = rank_commands(network, testbed, command, address)
+        commands = rank_commands(network, testbed, command, address, on_loss)
         with serve(testbed, plans, address, patience) as (server, served):
             with RankProcesses(commands, stdout) as ranks:
-                ranks.wait(lambda: server.blamed)
+                goes_on = on_loss is OnLoss.CONTINUE
+                lost = ranks.wait(lambda: server.blamed, goes_on=goes_on)
             calls = server.calls
         outcomes = testbed.switches.outcome_counts()
         return LaunchResult(
@@ -103,6 +107,7 @@ def launch(
             plan=planned,
             switches=len(network.topology.switches),
             ranks=len(network.workers),
+            lost=lost,
             jobs=options.jobs,
             calls=calls,
             chunks=served.chunks,
@@ -120,6 +125,7 @@ def rank_commands(
     testbed: FabricTestbed | MininetTestbed,
     command: Sequence[str],
     address: Path,
+    on_loss: OnLoss = OnLoss.FAIL,
 ) -> list[RankCommand]:
     """What is started as each rank; over Mininet in the network namespace of its host.
 
@@ -127,6 +133,7 @@ def rank_commands(
     """
     size = len(network.workers)
     shared = {SIZE: str(size), ADDRESS: str(address), SCRATCH: str(address.parent)}
+    shared[ON_LOSS] = on_loss.value
     if isinstance(testbed, FabricTestbed):
         shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
         enter: dict[str, tuple[str, ...]] = {host.name: () for host in network.workers}

@@ -66,8 +66,13 @@ class RankProcesses:
     ) -> None:
         self._end_all()
 
-    def wait(self, blamed: Callable[[], Collection[int]] = tuple) -> None:
+    def wait(
+        self, blamed: Callable[[], Collection[int]] = tuple, *, goes_on: bool = False
+    ) -> Mapping[int, str]:
         """Wait until all have ended; RunFailedError names the first that failed.
+
+        Where the others go on, it is raised only if all fail; returned is how those ended that did
+        not end well, by rank.
 
         Those that fail since another is gone may be noticed before it: where some ranks are
         `blamed` in the end, the first of them is named. Where none is, and all end alike in time,
@@ -80,14 +85,16 @@ class RankProcesses:
                 end = ends.enter_context(open(os.pidfd_open(process.pid), "rb", buffering=0))
                 selector.register(end, selectors.EVENT_READ, rank)
             while selector.get_map() and time.monotonic() < deadline:
-                left = max(0.0, deadline - time.monotonic()) if failed else None
+                is_limited = failed and not goes_on
+                left = max(0.0, deadline - time.monotonic()) if is_limited else None
                 for key, _ in selector.select(left):
                     selector.unregister(key.fileobj)
                     code = self._processes[key.data].wait()
                     if code != 0:
-                        deadline = min(deadline, time.monotonic() + GRACE_S)
                         failed[key.data] = code
-        if failed:
+                        if not goes_on:
+                            deadline = min(deadline, time.monotonic() + GRACE_S)
+        if failed and (not goes_on or len(failed) == len(self._processes)):
             causes = [rank for rank in failed if rank in blamed()]
             rank = (causes or list(failed))[0]
             who = f"rank {rank}"
@@ -96,6 +103,7 @@ class RankProcesses:
                 # Such as a script that is not there: none is more to blame than another.
                 who = "every rank"
             raise RunFailedError(f"{who} {_ending(failed[rank])}: see what it said above")
+        return {rank: _ending(failed[rank]) for rank in sorted(failed)}
 
     def _end_all(self) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):

@@ -9,17 +9,17 @@ import contextlib
 import selectors
 import socket
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from controller.ranks.rendezvous import Rendezvous
-from traffic.collectives.calls import Array, Call
+from traffic.collectives.calls import NO_ROOT, Array, Call
 from traffic.collectives.errors import CollectiveError, MissingRankError
-from traffic.collectives.link import Membership, kind_of
+from traffic.collectives.link import Membership, OnLoss, kind_of
 
 _BACKLOG = 1024
 _SECOND_NS = 1_000_000_000
@@ -29,13 +29,36 @@ _SECOND_NS = 1_000_000_000
 class Ended:
     """A call that is over: a result for each rank, or what went wrong, with `fatal` for the job.
 
-    `results` is None where the ranks have their results already.
+    Attributes:
+        results: by rank; None where the ranks have their results already.
+        ranks: those that the results are over.
+        committed: the ranks have their results, and wait to hear that all others do.
     """
 
     job: int
     number: int
-    results: Sequence[Array | CollectiveError | None] | None = None
+    results: Mapping[int, Array | CollectiveError | None] | None = None
     fatal: CollectiveError | None = None
+    ranks: tuple[int, ...] = ()
+    committed: bool = False
+
+
+def root_lost(call: Call, ranks: Collection[int]) -> MissingRankError | None:
+    """What is said where the root of a call is not among its ranks; None where it is."""
+    if call.root == NO_ROOT or call.root in ranks:
+        return None
+    return MissingRankError(
+        f"{call}: rank {call.root} is lost, and with it the root of this call: choose another one",
+        (call.root,),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What comes of what a rank has said: calls that ended, and what others are to be told."""
+
+    ended: Sequence[Ended] = ()
+    others: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
 
 
 class RankNetwork(Protocol):
@@ -45,9 +68,18 @@ class RankNetwork(Protocol):
         """What a rank of a job is told when it joins."""
 
     def begin(
-        self, job: int, number: int, call: Call, arrays: Mapping[int, Array | None]
+        self,
+        job: int,
+        number: int,
+        call: Call,
+        arrays: Mapping[int, Array | None],
+        *,
+        goes_on: bool = False,
     ) -> Mapping[int, Any]:
-        """Begin a call that every rank has made; what the ranks are to be told, by rank."""
+        """Begin a call that these ranks have made; what they are to be told, by rank.
+
+        `goes_on`: without those of them that are lost meanwhile, if it has to.
+        """
 
     def step(self) -> Sequence[Ended]:
         """Go on for a moment; the calls that ended."""
@@ -56,8 +88,8 @@ class RankNetwork(Protocol):
     def busy(self) -> bool:
         """Whether `step` has something to do, rather than waiting for the ranks."""
 
-    def told(self, job: int, rank: int, words: tuple[Any, ...]) -> Sequence[Ended]:
-        """A rank has said how it got on with packets of its own; the calls that ended."""
+    def told(self, job: int, rank: int, words: tuple[Any, ...]) -> Told:
+        """A rank has said how it got on with packets of its own, or is gone."""
 
 
 class RankServer:
@@ -111,13 +143,15 @@ class RankServer:
         while not self._stopping:
             for key, _ in self._selector.select(self._patience()):
                 self._heed(key)
+            now = time.monotonic_ns()
+            for meeting in self._rendezvous.values():
+                meeting.look(now)
+                self._expel(meeting)
             self._begin_what_can()
             if self._network.busy:
                 self._end(self._network.step())
                 self._begin_what_can()
-            now = time.monotonic_ns()
             for meeting in self._rendezvous.values():
-                meeting.look(now)
                 self._tell_failure(meeting)
 
     def _patience(self) -> float | None:
@@ -157,15 +191,20 @@ class RankServer:
             if meeting.failure is not None and meeting.failure_told:
                 self._send(connection, ("failed", number, *kind_of(meeting.failure)))
         else:
-            self._end(self._network.told(job, rank, words))
+            self._hear(job, self._network.told(job, rank, words))
 
-    def _join(self, connection: Connection[Any, Any], job: int, rank: int) -> None:
+    def _hear(self, job: int, told: Told) -> None:
+        self._end(told.ended)
+        for rank, words in told.others.items():
+            self._send_to(job, rank, words)
+
+    def _join(self, connection: Connection[Any, Any], job: int, rank: int, on_loss: OnLoss) -> None:
         meeting = self._rendezvous.get(job)
         try:
             if meeting is None:
                 jobs = ", ".join(map(str, self._rendezvous))
                 raise CollectiveError(f"there is no job {job}: this network has {jobs}")
-            meeting.join(rank)
+            meeting.join(rank, on_loss)
         except CollectiveError as error:
             self._send(connection, ("failed", None, *kind_of(error)))
             return
@@ -179,14 +218,19 @@ class RankServer:
         if member is not None:
             del self._members[member]
             self._rendezvous[member[0]].leave(member[1])
-            self._end(self._network.told(*member, ("left",)))
+            self._hear(member[0], self._network.told(*member, ("left",)))
 
     def _begin_what_can(self) -> None:
         for job, meeting in self._rendezvous.items():
-            ready = meeting.begin()
-            if ready is not None:
+            while (ready := meeting.begin()) is not None:
+                number, call, arrays = ready
+                lost = root_lost(call, arrays)
+                if lost is not None:
+                    self._end([Ended(job, number, dict.fromkeys(arrays, lost))])
+                    continue
                 self.calls += 1
-                for rank, words in self._network.begin(job, *ready).items():
+                told = self._network.begin(job, number, call, arrays, goes_on=meeting.goes_on)
+                for rank, words in told.items():
                     self._send_to(job, rank, words)
 
     def _end(self, endings: Sequence[Ended]) -> None:
@@ -195,12 +239,20 @@ class RankServer:
             meeting.end()
             if ended.fatal is not None:
                 meeting.failure = meeting.failure or ended.fatal
-            for rank, result in enumerate(ended.results or ()):
+            for rank, result in (ended.results or {}).items():
                 if isinstance(result, CollectiveError):
                     words: tuple[Any, ...] = ("failed", ended.number, *kind_of(result))
                 else:
-                    words = ("result", ended.number, result)
+                    words = ("result", ended.number, result, ended.ranks)
                 self._send_to(ended.job, rank, words)
+            for rank in ended.ranks if ended.committed else ():
+                self._send_to(ended.job, rank, ("commit", ended.number))
+
+    def _expel(self, meeting: Rendezvous) -> None:
+        """Ranks that the others have gone on without learn so."""
+        while meeting.expelled:
+            rank, error = meeting.expelled.popitem()
+            self._send_to(meeting.job, rank, ("failed", None, *kind_of(error)))
 
     def _tell_failure(self, meeting: Rendezvous) -> None:
         """A job that has failed has no future: its ranks learn so once."""

@@ -103,6 +103,34 @@ def test_a_rank_that_dies_ends_the_launch_and_is_named() -> None:
     assert time.monotonic() - began < 60
 
 
+GOES_ON = """
+import os, signal
+import numpy as np
+from traffic import Communicator
+with Communicator.from_env() as comm:
+    comm.barrier()
+    if comm.rank in (1, 2):
+        os.kill(os.getpid(), signal.SIGKILL)
+    mean = comm.allreduce(np.full(100, comm.rank, dtype=np.float32), "mean")
+    print(f"rank {comm.rank} {mean[0]} {comm.ranks}\\n", end="")
+"""
+
+
+def test_a_launch_goes_on_without_ranks_that_are_killed() -> None:
+    done = launched(GOES_ON, "--on-rank-loss", "continue", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["lost"] == [
+        {"rank": rank, "ending": "was ended by SIGKILL"} for rank in (1, 2)
+    ]
+    assert sorted(done.stderr.splitlines()) == ["rank 0 1.5 (0, 3)", "rank 3 1.5 (0, 3)"]
+
+
+def test_a_launch_that_goes_on_without_ranks_fails_with_the_last() -> None:
+    done = launched("raise SystemExit(7)", "--on-rank-loss", "continue")
+    assert done.returncode == 4
+    assert "every rank ended with exit code 7" in done.stderr
+
+
 def test_ranks_that_all_end_alike_are_not_told_apart() -> None:
     last = launched("raise SystemExit(7)").stderr.splitlines()[-1]
     assert last == "bluetree: every rank ended with exit code 7: see what it said above"

@@ -41,6 +41,41 @@ with Communicator.from_env() as comm:
 """
 
 
+DIES_IN_THE_MIDDLE = """
+import os, signal, zlib
+import numpy as np
+from traffic import Communicator, MissingRankError
+from traffic.collectives import packets
+
+class Dying(packets.Worker):
+    answers = 0
+
+    def receive(self, frame, now):
+        Dying.answers += 1
+        if Dying.answers == 20:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().receive(frame, now)
+
+with Communicator.from_env() as comm:
+    values = np.linspace(-1, 1, 4000, dtype=np.float32)
+    comm.allreduce(values)
+    if comm.rank == 1:
+        packets.Worker = Dying
+    later = comm.allreduce_async(values * 2**comm.rank, "mean")
+    mean = later.result()
+    assert np.allclose(mean, values * (1 + 4 + 8) / 3, atol=1e-5)
+    assert (later.ranks, comm.ranks) == ((0, 2, 3), (0, 2, 3))
+    reduced = comm.reduce(values, root=2)
+    assert (reduced is None) == (comm.rank != 2)
+    try:
+        comm.reduce(values, root=1)
+    except MissingRankError as error:
+        assert error.ranks == (1,)
+    comm.barrier()
+    print(f"{zlib.crc32(mean.tobytes())}\\n", end="")
+"""
+
+
 def launch(target: str, program: str, *options: str) -> list[str]:
     words = ["binary-tree:levels=2", "--workers", "2", "-k", "1", "--target", target, *options]
     command = [sys.executable, "-m", "controller.cli", "launch", *words]
@@ -71,4 +106,18 @@ def test_a_rank_that_dies_is_named_by_the_others(target: str, tmp_path: Path) ->
     assert done.code == 4
     assert "rank 1 ended with exit code 3" in done.stderr.splitlines()[-1]
     assert "allreduce(float64[5], sum): rank 1 has left" in done.stderr
+    assert done.after == done.before
+
+
+def test_the_others_carry_a_call_out_anew_without_a_rank_that_is_killed_in_it(
+    target: str, tmp_path: Path
+) -> None:
+    arguments = launch(target, DIES_IN_THE_MIDDLE, "--on-rank-loss", "continue", "--json")
+    done = run_isolated(arguments, tmp_path, deadline=DEADLINE_S)
+    assert done.code == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["lost"] == [{"rank": 1, "ending": "was ended by SIGKILL"}]
+    # All that are left have the same bits.
+    said = [line for line in done.stderr.splitlines() if line.isdigit()]
+    assert (len(said), len(set(said))) == (3, 1)
     assert done.after == done.before

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,8 +25,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from traffic.collectives.calls import Array, Call, Kind, check
 from traffic.collectives.errors import CollectiveError, UnsuitableArrayError
-from traffic.collectives.link import ADDRESS, JOB, RANK
-from traffic.collectives.session import Session
+from traffic.collectives.link import ADDRESS, JOB, ON_LOSS, RANK, OnLoss
+from traffic.collectives.session import CallFuture, Session
 
 OPS = ("sum", "mean")
 
@@ -35,22 +34,38 @@ OPS = ("sum", "mean")
 class Communicator:
     """One rank of a job. Threads may share it: their calls are numbered as they come."""
 
-    def __init__(self, address: Path, rank: int, job: int = 1) -> None:
-        """Join job `job` as `rank`; raises CollectiveError if no network takes it."""
+    def __init__(
+        self, address: Path, rank: int, job: int = 1, *, on_rank_loss: str = OnLoss.FAIL
+    ) -> None:
+        """Join job `job` as `rank`; raises CollectiveError if no network takes it.
+
+        `on_rank_loss`, which all ranks must say alike: "fail", and the job ends with a rank that is
+        lost, naming it, or "continue" over the ranks that are left; see `docs/collectives.md`.
+        """
+        if on_rank_loss not in tuple(OnLoss):
+            raise CollectiveError(f"on_rank_loss {on_rank_loss!r}: choose {' or '.join(OnLoss)}")
         self.rank = rank
         self.job = job
-        self._session = Session(address, rank, job)
+        self._session = Session(address, rank, job, OnLoss(on_rank_loss))
 
     @classmethod
-    def from_env(cls, job: int | None = None, environment: Mapping[str, str] = os.environ) -> Self:
+    def from_env(
+        cls,
+        job: int | None = None,
+        environment: Mapping[str, str] = os.environ,
+        *,
+        on_rank_loss: str | None = None,
+    ) -> Self:
         """Join as the rank that `bluetree launch` made of this process.
 
-        `job` is one of the launch's `--jobs`, 1 if neither it nor BLUETREE_JOB says otherwise.
+        `job` is one of the launch's `--jobs`, 1 if neither it nor BLUETREE_JOB says otherwise;
+        `on_rank_loss` is what the launch's option of that name says, unless it is given here.
         """
         try:
             rank, address = environment[RANK], environment[ADDRESS]
             number = int(environment.get(JOB, "1")) if job is None else job
-            return cls(Path(address), int(rank), number)
+            loss = environment.get(ON_LOSS, OnLoss.FAIL) if on_rank_loss is None else on_rank_loss
+            return cls(Path(address), int(rank), number, on_rank_loss=loss)
         except KeyError as missing:
             raise CollectiveError(
                 f"the environment lacks {missing.args[0]}: start this with `bluetree launch`"
@@ -62,8 +77,16 @@ class Communicator:
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """How many ranks the job began with."""
         return self._session.membership.ranks
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks whose values are in the latest result; before the first, all.
+
+        The future of a call has those of its own result (`ranks`).
+        """
+        return self._session.ranks
 
     def allreduce(self, array: ArrayLike, op: str = "sum", dtype: DTypeLike | None = None) -> Array:
         """The element-wise sum or mean over all ranks, of the array's shape and type, everywhere.
@@ -78,7 +101,7 @@ class Communicator:
 
     def allreduce_async(
         self, array: ArrayLike, op: str = "sum", dtype: DTypeLike | None = None
-    ) -> Future[Array]:
+    ) -> CallFuture[Array]:
         """The same at once: a future of the result; it is raised there what went wrong."""
         values = _summable(array, op, dtype)
         return self._session.submit(
@@ -101,7 +124,7 @@ class Communicator:
         op: str = "sum",
         root: int = 0,
         dtype: DTypeLike | None = None,
-    ) -> Future[Array | None]:
+    ) -> CallFuture[Array | None]:
         """The same at once, as a future."""
         values = _summable(array, op, dtype)
         self._check_root(root)
@@ -112,7 +135,7 @@ class Communicator:
         """Rank `root`'s array, bit for bit, everywhere; all give one of its shape and type."""
         return self.broadcast_async(array, root).result()
 
-    def broadcast_async(self, array: ArrayLike, root: int = 0) -> Future[Array]:
+    def broadcast_async(self, array: ArrayLike, root: int = 0) -> CallFuture[Array]:
         """The same at once, as a future."""
         values = np.array(array)
         if values.dtype.hasobject:
@@ -125,7 +148,7 @@ class Communicator:
         """Return when every rank has called it."""
         self.barrier_async().result()
 
-    def barrier_async(self) -> Future[None]:
+    def barrier_async(self) -> CallFuture[None]:
         """The same at once, as a future."""
         return self._session.submit(Call(Kind.BARRIER, "", ()), np.empty(0, dtype=np.int32))
 

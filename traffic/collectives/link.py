@@ -1,9 +1,9 @@
 """The connection between a rank and the network that it belongs to: what is said on it.
 
     rank                                   network
-    ("join", job, rank)                    ("joined", Membership)
+    ("join", job, rank, OnLoss)            ("joined", Membership)
                                            ("failed", None, kind, text, ranks)
-    ("call", number, Call, array | None)   ("result", number, array | None)
+    ("call", number, Call, array | None)   ("result", number, array | None, ranks)
                                            ("failed", number, kind, text, ranks)
 
 Calls are numbered from 0, by every rank alike. A network on a virtual clock is sent the array and
@@ -12,8 +12,17 @@ answers with the result. One of real links is sent no array: it answers
                                            ("go", number, WorkerConfig)
 
 when every rank has made the call, and the rank's own worker exchanges packets; at its end the rank
-says ("done", number, resent), or ("stuck", number, text) where its worker has given up. The end of
-the connection is the end of the rank.
+says ("done", number, resent, epoch), or ("stuck", number, text) where its worker has given up. The
+end of the connection is the end of the rank.
+
+Where a job goes on without ranks that it loses, a call is over those that have made it and are
+there. A rank whose worker is done keeps the result to itself until all of these are: then it hears
+
+                                           ("commit", number)
+
+and where one of them has gone before, another ("go", ...) with the same number instead: the call
+is carried out anew, without that one, and what there was of it is dropped. So all have the same
+result.
 """
 
 from __future__ import annotations
@@ -21,6 +30,7 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
+from enum import StrEnum
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -33,7 +43,15 @@ from traffic.collectives.errors import (
 )
 
 RANK, SIZE, ADDRESS, JOB = "RANK", "WORLD_SIZE", "BLUETREE_ADDRESS", "BLUETREE_JOB"
+ON_LOSS = "BLUETREE_ON_RANK_LOSS"
 """Environment variables of a rank."""
+
+
+class OnLoss(StrEnum):
+    """What becomes of a job that loses a rank: it fails, or goes on with the others."""
+
+    FAIL = "fail"
+    CONTINUE = "continue"
 
 
 @dataclass(frozen=True, slots=True)

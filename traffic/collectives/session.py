@@ -8,12 +8,24 @@ import threading
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from traffic.collectives.calls import Array, Call, part_of
 from traffic.collectives.errors import CollectiveError
-from traffic.collectives.link import Membership, dial, error_of
+from traffic.collectives.link import Membership, OnLoss, dial, error_of
 from traffic.collectives.packets import PacketRunner
+from traffic.worker_config import WorkerConfig
+
+_Result = TypeVar("_Result")
+
+
+class CallFuture(Future[_Result]):
+    """The result of a call, and the ranks that it is over, which are known with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ranks: tuple[int, ...] = ()
+
 
 _FLUSH_S = 5.0
 """How long leaving waits for what has been said to reach the network."""
@@ -26,16 +38,21 @@ class Session:
     waiting itself, for this rank to take a result.
     """
 
-    def __init__(self, address: Path, rank: int, job: int) -> None:
+    def __init__(self, address: Path, rank: int, job: int, on_loss: OnLoss = OnLoss.FAIL) -> None:
         """Join; raises CollectiveError where nobody answers or the rank is not wanted."""
         self._rank = rank
+        self._on_loss = on_loss
+        # The result of a call that other ranks have yet to be done with.
+        self._kept: tuple[int, Array | CollectiveError | None, tuple[int, ...]] | None = None
+        self.ranks: tuple[int, ...] = ()
+        """The ranks that the latest result is over."""
         self._lock = threading.Lock()
-        self._open: dict[int, tuple[Call, Array, Future[Any]]] = {}
+        self._open: dict[int, tuple[Call, Array, CallFuture[Any]]] = {}
         self._next = 0
         self._end: CollectiveError | None = None
         self._socket, self._connection = dial(address)
         try:
-            self._connection.send(("join", job, rank))
+            self._connection.send(("join", job, rank, on_loss))
             said, *rest = self._connection.recv()
         except (EOFError, OSError):
             self._socket.close()
@@ -44,6 +61,7 @@ class Session:
             self._socket.close()
             raise error_of(*rest[1:])
         self.membership: Membership = rest[0]
+        self.ranks = tuple(range(self.membership.ranks))
         self._packets: PacketRunner | None = None
         if self.membership.interface is not None:
             self._packets = PacketRunner(self.membership.interface, self._connection)
@@ -53,9 +71,9 @@ class Session:
         self._writer.start()
         self._reader.start()
 
-    def submit(self, call: Call, array: Array) -> Future[Any]:
+    def submit(self, call: Call, array: Array) -> CallFuture[Any]:
         """Make the next call. Raises CollectiveError once the session has ended."""
-        future: Future[Any] = Future()
+        future: CallFuture[Any] = CallFuture()
         # A call cannot be taken back: other ranks count on it.
         future.set_running_or_notify_cancel()
         with self._lock:
@@ -106,15 +124,19 @@ class Session:
             else:
                 self._settle(number, error)
         elif said == "result":
-            self._settle(number, rest[0])
+            self._settle(number, rest[0], rest[1])
+        elif said == "commit" and self._kept is not None and self._kept[0] == number:
+            self._settle(*self._kept)
+            self._kept = None
         elif said == "go" and self._packets is not None:
             self._exchange(self._packets, number, rest[0])
 
-    def _exchange(self, packets: PacketRunner, number: int, config: Any) -> None:
+    def _exchange(self, packets: PacketRunner, number: int, config: WorkerConfig) -> None:
         """Carry a call out with packets of our own."""
         call, array, _ = self._open[number]
         lanes, window = self.membership.lanes, self.membership.window
-        part = part_of(call, array, self._rank, self.membership.ranks, lanes, window)
+        ranks = tuple(rank for rank in range(config.workers) if rank not in config.absent)
+        part = part_of(call, array, self._rank, len(ranks), lanes, window)
         outcome = packets.run(config, part)
         if outcome.interrupted is not None:
             self._take(outcome.interrupted)
@@ -122,18 +144,26 @@ class Session:
         if outcome.failure is not None:
             self._outgoing.put(("stuck", number, str(outcome.failure)))
             return
-        self._outgoing.put(("done", number, outcome.resent))
+        result: Array | CollectiveError | None
         try:
-            self._settle(number, part.result(outcome.overflowed))
+            result = part.result(outcome.overflowed)
         except CollectiveError as error:
-            self._settle(number, error)
+            result = error
+        if self._on_loss is OnLoss.CONTINUE:
+            self._kept = (number, result, ranks)
+        self._outgoing.put(("done", number, outcome.resent, config.epoch))
+        if self._on_loss is OnLoss.FAIL:
+            self._settle(number, result, ranks)
 
-    def _settle(self, number: int, what: Array | CollectiveError | None) -> None:
+    def _settle(
+        self, number: int, what: Array | CollectiveError | None, ranks: tuple[int, ...] = ()
+    ) -> None:
         with self._lock:
             entry = self._open.pop(number, None)
         if entry is None:
             return
         future = entry[2]
+        future.ranks = self.ranks = ranks or self.ranks
         if isinstance(what, CollectiveError):
             future.set_exception(what)
         else:

@@ -8,6 +8,7 @@ import pytest
 from controller.ranks.rendezvous import Rendezvous
 from traffic.collectives.calls import Call, Kind
 from traffic.collectives.errors import CollectiveError, MismatchError, MissingRankError
+from traffic.collectives.link import OnLoss
 
 SECOND = 10**9
 SUM = Call(Kind.ALLREDUCE, "float32", (2, 3))
@@ -126,3 +127,74 @@ def test_strangers_and_doubles_may_not_join() -> None:
         with pytest.raises(CollectiveError, match=text):
             meeting.join(rank)
     assert meeting.joined == {1}
+
+
+def going_on(ranks: int = 3) -> Rendezvous:
+    meeting = Rendezvous(7, ranks, 5 * SECOND)
+    for rank in range(ranks):
+        meeting.join(rank, OnLoss.CONTINUE)
+    return meeting
+
+
+def test_a_call_is_over_those_who_made_it_and_are_there_where_a_job_goes_on() -> None:
+    meeting = going_on(4)
+    for rank in (0, 1, 2):
+        meeting.call(rank, SUM, ARRAY, 0)
+    assert meeting.begin() is None
+    # One that has made the call, and one that has not.
+    meeting.leave(1)
+    assert meeting.begin() is None
+    meeting.leave(3)
+    assert (meeting.failure, meeting.deadline) == (None, None)
+    begun = meeting.begin()
+    assert begun is not None
+    assert sorted(begun[2]) == [0, 2]
+
+
+def test_who_is_late_is_left_out_and_told_where_a_job_goes_on() -> None:
+    meeting = Rendezvous(7, 4, 5 * SECOND)
+    for rank in (0, 1, 2):
+        meeting.join(rank, OnLoss.CONTINUE)
+    meeting.call(0, SUM, ARRAY, 0)
+    meeting.call(2, SUM, ARRAY, 0)
+    meeting.look(5 * SECOND)
+    assert meeting.failure is None
+    assert sorted(meeting.expelled) == [1, 3]
+    assert "ranks 1, 3 have not made it within 5 s" in str(meeting.expelled[1])
+    meeting.call(1, SUM, ARRAY, 6 * SECOND)
+    begun = meeting.begin()
+    assert begun is not None
+    assert sorted(begun[2]) == [0, 2]
+    with pytest.raises(MissingRankError, match="rank 3 of job 7 is late"):
+        meeting.join(3, OnLoss.CONTINUE)
+    with pytest.raises(CollectiveError, match="joined already"):
+        meeting.join(1, OnLoss.CONTINUE)
+    # It begins anew when all have gone that were there, with all that come.
+    meeting.end()
+    for rank in (0, 2, 1):
+        meeting.leave(rank)
+    for rank in range(4):
+        meeting.join(rank)
+        meeting.call(rank, BARRIER, None, 0)
+    begun = meeting.begin()
+    assert begun is not None
+    assert len(begun[2]) == 4
+
+
+def test_all_ranks_ask_alike_for_what_becomes_of_a_lost_one() -> None:
+    meeting = Rendezvous(7, 2, SECOND)
+    meeting.join(1, OnLoss.CONTINUE)
+    with pytest.raises(MismatchError, match="rank 0 asks for on_rank_loss='fail', others for 'con"):
+        meeting.join(0)
+    assert meeting.joined == {1}
+
+
+def test_calls_that_nobody_is_left_of_are_dropped() -> None:
+    meeting = going_on(2)
+    meeting.call(0, SUM, ARRAY, 0)
+    meeting.call(0, BARRIER, None, 0)
+    meeting.leave(0)
+    meeting.call(1, SUM, ARRAY, 0)
+    begun = meeting.begin()
+    assert begun is not None
+    assert sorted(begun[2]) == [1]
