@@ -142,7 +142,7 @@ campaign-heal: $(STAMP) ## every switch of a fat-tree's overlay dies below a run
 # Seconds that each fuzzer runs.
 FUZZ_SECONDS ?= 60
 
-campaign-testbed: $(STAMP) ## kill -9 of commands, controllers, switches, workers, 50 times; ARGS='--target bmv2'
+campaign-testbed: $(STAMP) ## kill -9 of commands, controllers, switches, workers, also as they come back, 50 times; ARGS='--target bmv2'
 	@$(BIN)/python -m evaluation.campaign_testbed $(ARGS)
 
 fuzz: $(STAMP) ## fuzz the loader, the packet path and the P4Runtime service (installs atheris)

@@ -4,7 +4,9 @@ python -m evaluation.campaign_testbed --target fabric --kills 50
 
 After each kill the testbed has to work: the job that ran is right to its last sum, or, where one of
 its workers was killed, has failed within FAIL_S with that worker's name; and a reallocation, or the
-next job, succeeds within RECOVER_S. Ends with 1 at the first that does not.
+next job, succeeds within RECOVER_S. In turn the job goes on without a worker that is killed, and
+controllers, or another worker, are killed while it comes back: then all come back within RECOVER_S.
+Ends with 1 at the first that does not.
 """
 
 from __future__ import annotations
@@ -52,8 +54,17 @@ class Testbed:
         launch(self.folder.path, TOPOLOGY, target=self._target).close()
         for _ in range(2):
             start_controller(self.folder, None)
+        self.start("fail")
+
+    def start(self, on_worker_loss: str) -> None:
+        """Start the job, which is the only one."""
         with ControllerClient(self.folder) as client:
-            client.start(api.StartJobRequest(op="allreduce", choice=api.Choice(k=4)))
+            client.stop(None)
+            client.start(
+                api.StartJobRequest(
+                    op="allreduce", choice=api.Choice(k=4), on_worker_loss=on_worker_loss
+                )
+            )
 
     def down(self) -> None:
         """Take all down."""
@@ -78,29 +89,68 @@ class Testbed:
         with suppress(BluetreeError), ControllerClient(self.folder) as client:
             client.reallocate(api.ReallocateRequest(choice=self._choice()))
 
+    def rejoin(self) -> None:
+        """Let all workers come back once, whatever becomes of it."""
+        with suppress(BluetreeError), ControllerClient(self.folder) as client:
+            client.rejoin(api.RejoinRequest())
+
     def works(self) -> float:
         """Reallocate until that succeeds, and check the job; seconds that it took."""
+
+        def once(client: ControllerClient) -> bool:
+            # Where it has gone round a switch, back to its own tree.
+            root = next((one.root for one in client.status().jobs if _goes_round(one)), "")
+            client.reallocate(api.ReallocateRequest(choice=self._choice(), root=root))
+            for one in client.status().jobs:
+                if one.HasField("goes_on_as"):
+                    client.stop(one.job)
+            (job,) = client.status().jobs
+            if not job.correct:
+                raise RuntimeError(f"job {job.job}: a sum is wrong")
+            return True
+
+        return self._until(once)
+
+    def is_whole(self) -> float:
+        """Let workers come back until none is out; seconds that it took."""
+
+        def once(client: ControllerClient) -> bool:
+            (job,) = client.status().jobs
+            if job.left_out:
+                client.rejoin(api.RejoinRequest())
+            (job,) = client.status().jobs
+            return not job.left_out and job.phase == "running"
+
+        return self._until(once)
+
+    def loses(self, name: str) -> None:
+        """Kill a worker, and wait until the job goes on without it."""
+        with NetworkClient(self.folder.path) as network:
+            network.kill(name)
+
+        def once(client: ControllerClient) -> bool:
+            (job,) = client.status().jobs
+            return name in job.left_out and job.phase == "running"
+
+        self._until(once)
+
+    def _until(self, once: Callable[[ControllerClient], bool]) -> float:
+        """Try something, with a controller, until it is so; RuntimeError after RECOVER_S."""
         began = time.monotonic()
         while True:
+            late = time.monotonic() - began > RECOVER_S
             try:
                 with ControllerClient(self.folder) as client:
-                    # Where it has gone round a switch, back to its own tree.
-                    root = next((one.root for one in client.status().jobs if _goes_round(one)), "")
-                    client.reallocate(api.ReallocateRequest(choice=self._choice(), root=root))
-                    for one in client.status().jobs:
-                        if one.HasField("goes_on_as"):
-                            client.stop(one.job)
-                    (job,) = client.status().jobs
+                    if once(client):
+                        return time.monotonic() - began
+                if late:
+                    raise RuntimeError(f"{once.__qualname__}: not so after {RECOVER_S:g} s")
             except BluetreeError as error:
-                if time.monotonic() - began > RECOVER_S:
+                if late:
                     raise
                 if not isinstance(error, NotNowError) and self.folder.serving() is None:
                     start_controller(self.folder, None)
-                time.sleep(_POLL_S)
-                continue
-            if not job.correct:
-                raise RuntimeError(f"job {job.job}: a sum is wrong")
-            return time.monotonic() - began
+            time.sleep(_POLL_S)
 
     def _choice(self) -> api.Choice:
         return api.Choice(blue=self.blue(), given=True)
@@ -174,11 +224,37 @@ def kill_worker(testbed: Testbed, chance: random.Random) -> float:
     return seconds
 
 
+def kill_rejoin(testbed: Testbed, chance: random.Random) -> float:
+    """The controller, with the standby or without, or another worker, while one comes back."""
+    testbed.start("continue")
+    with NetworkClient(testbed.folder.path) as network:
+        one, other = chance.sample([host.name for host in network.network.workers], 2)
+    testbed.loses(one)
+    change = threading.Thread(target=testbed.rejoin)
+    change.start()
+    change.join(chance.uniform(0, 0.3))
+    if chance.random() < 0.3:
+        testbed.loses(other)
+    else:
+        victims = [testbed.folder.serving(), *testbed.folder.standbys()]
+        for victim in victims if chance.random() < 0.5 else victims[:1]:
+            if victim is not None:
+                os.kill(victim.pid, signal.SIGKILL)
+    change.join()
+    seconds = testbed.is_whole()
+    testbed.works()
+    if not testbed.folder.standbys():
+        start_controller(testbed.folder, None)
+    testbed.start("fail")
+    return seconds
+
+
 VICTIMS: tuple[Callable[[Testbed, random.Random], float], ...] = (
     kill_command,
     kill_controller,
     kill_controller,
     kill_switch,
+    kill_rejoin,
     kill_worker,
 )
 
