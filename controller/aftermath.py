@@ -39,15 +39,26 @@ def failure_point(planned: Plan, network: Network, options: RunOptions) -> Failu
         if failure.returns is not None:
             back = Comeback(network, failure.part, int(failure.returns * total))
         return FailurePoint(failure.part, completed, goes_on=failure.goes_on, comeback=back)
+    if is_destination(failure, network):
+        return FailurePoint(failure.part, int(failure.fraction * total), resumes=True)
     if failure.part not in topology.switches and find_link(topology, failure.part) is None:
         raise BadInputError(
             f"--fail {failure.part}: {topology.name} has no such switch, and no link of that name "
-            "between two switches (A-B)"
+            f"between two switches (A-B); {network.destination.name} is where the sums are made"
         )
     rescue = None
     if _is_on_tree(topology, failure.part):
         rescue = Rescue(network, failure.part, _placing(planned), options.jobs)
     return FailurePoint(failure.part, int(failure.fraction * total), rescue)
+
+
+def is_destination(failure: Failure | None, network: Network) -> bool:
+    """Whether it is the destination that fails: a switch of its name comes first."""
+    return (
+        failure is not None
+        and failure.part == network.destination.name
+        and failure.part not in network.topology.switches
+    )
 
 
 def aftermath(
@@ -68,6 +79,8 @@ def aftermath(
         fate = Fate.HARMLESS if went_on is None else Fate.WENT_ROUND
         if without:
             fate, cut_off = Fate.WENT_ON, (failure.part,)
+        elif point.resumes:
+            fate = Fate.RESUMED
     elif rescue is not None and rescue.cut_off:
         fate, cut_off = Fate.CUT_OFF, tuple(host.name for host in rescue.cut_off)
     else:
@@ -168,6 +181,8 @@ def _placing(planned: Plan) -> Place:
 def _what(network: Network, part: str) -> str:
     if part in {host.name for host in network.workers}:
         return f"worker {part}"
+    if part == network.destination.name and part not in network.topology.switches:
+        return "the destination"
     return f"switch {part}" if part in network.topology.switches else f"link {part}"
 
 

@@ -117,7 +117,8 @@ SHARE = Share(0, 1)
     "--fail",
     metavar="PART@FRACTION",
     help="Kill a switch, or take a link between two switches (A-B) down, once this share of all "
-    "chunks is complete. The run goes on over another tree where there is one.",
+    "chunks is complete. The run goes on over another tree where there is one. The destination "
+    "(`destination`) is killed, and started anew with all that it has completed.",
 )
 @click.option(
     "--fail-worker",

@@ -1,7 +1,8 @@
-"""A worker that died in a run comes back into it, under its rank, from a chunk on.
+"""What died in a run comes back into it: a worker, a destination.
 
-A reallocation to an epoch whose sources include it, as in a testbed (`controller.service`): what is
-sent before it is answered without the worker; the worker starts when all of that is.
+A worker comes back under its rank, from a chunk on, by a reallocation to an epoch whose sources
+include it, as in a testbed (`controller.service`): what is sent before it is answered without the
+worker; the worker starts when all of that is. A destination goes on with what it had completed.
 """
 
 from __future__ import annotations
@@ -10,13 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.compile import JobPlan, destination_bits
-from controller.endpoints import Timing, absent_ranks, attach_workers, job_sources
+from controller.endpoints import (
+    Timing,
+    absent_ranks,
+    attach_workers,
+    destination_config,
+    job_sources,
+)
 from controller.measurement import LinkCount, Measurement, add_measurements, measure
 from controller.planning import Plan
 from controller.rescue import Tell
 from controller.switches import SwitchControl
 from topologies.network import Network
-from traffic.commands import Command, Hold, Move, Progress, Release, Start
+from traffic.commands import AttachDestination, Command, Hold, Move, Progress, Release, Start
 from traffic.endpoint import Op
 from traffic.reports import DestinationProgress, JobOutcome, Values, WorkerProgress
 
@@ -33,6 +40,15 @@ class Jobs:
     bases: Sequence[int]
     op: Op
     timing: Timing
+
+
+def resume_destination(tell: Tell, network: Network, jobs: Jobs) -> None:
+    """Give jobs to their destination again, which has started anew and has its journals still."""
+    name = network.destination.name
+    for plan, tensor, base in zip(jobs.plans, jobs.values, jobs.bases, strict=True):
+        chunks = tensor.shape[1]
+        config = destination_config(network, plan, jobs.op, jobs.timing, chunks, base)
+        tell([(name, AttachDestination(config, resume=True)), (name, Start(plan.job))])
 
 
 class Comeback:

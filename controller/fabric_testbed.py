@@ -33,6 +33,7 @@ from traffic.commands import Answer, Command, Commands, Report
 from traffic.destination import Destination
 from traffic.endpoint import Op
 from traffic.icmp import Echo
+from traffic.journal import Journal, size_of
 from traffic.reports import (
     DestinationProgress,
     JobOutcome,
@@ -55,11 +56,16 @@ class FabricTestbed:
         conditions: Conditions,
         pcap: Path | None = None,
         epoch: int = 0,
+        *,
+        records: bool = False,
     ) -> None:
         """Build the network; `pcap` is a file that receives every frame delivered, as pcapng.
 
-        `epoch`: all epochs are above it.
+        `epoch`: all epochs are above it. `records`: the destination records what it completes, and
+        may start anew.
         """
+        self._records = records
+        self._journals: dict[int, bytearray] = {}
         self.network = network
         # Of links outside the tree as well, or less.
         slowest = max(Fraction(1), min(network.topology.overlay.tree.rate))
@@ -120,6 +126,11 @@ class FabricTestbed:
         else:
             self.fabric.run(until=lambda: look.completed() >= failure.completed, progress=look)
             self._fail(failure.part, look)
+            if failure.resumes:
+                self._up.restart(failure.part)
+                for plan, tensor, base in zip(plans, values, bases, strict=True):
+                    self._start_destination(plan, tensor, op, timing, base, resume=True)
+                look.renew(plans)
             if failure.goes_on:
                 plans = go_on_without(self._tell, self.switches, self.network, plans, failure.part)
                 look.leave(failure.part, plans)
@@ -252,12 +263,29 @@ class FabricTestbed:
         self, plan: JobPlan, values: Values, op: Op, timing: Timing, first_chunk: int
     ) -> None:
         """Put the job's machines on their hosts, and let them start."""
-        chunks = values.shape[1]
-        config = destination_config(self.network, plan, op, timing, chunks, first_chunk)
-        self.start(self.network.destination, Destination(config))
+        self._start_destination(plan, values, op, timing, first_chunk)
         for host in self.network.workers:
             told = worker_config(self.network, plan, host, op, timing, first_chunk)
             self.start(host, Worker(told, values[host.rank]))
+
+    def _start_destination(
+        self,
+        plan: JobPlan,
+        values: Values,
+        op: Op,
+        timing: Timing,
+        first_chunk: int,
+        *,
+        resume: bool = False,
+    ) -> None:
+        """Put a job's destination on its host; with `resume` it goes on with what it recorded."""
+        config = destination_config(self.network, plan, op, timing, values.shape[1], first_chunk)
+        journal = None
+        if self._records:
+            if not resume:
+                self._journals[plan.job] = bytearray(size_of(config))
+            journal = Journal(config, self._journals[plan.job], resume=resume)
+        self.start(self.network.destination, Destination(config, journal))
 
     def machines(
         self, network: Network, plan: JobPlan
@@ -303,6 +331,10 @@ class _Look:
     def welcome(self, worker: str, plans: Sequence[JobPlan]) -> None:
         """Jobs have a worker again under these plans."""
         self.gone.discard(worker)
+        self.renew(plans)
+
+    def renew(self, plans: Sequence[JobPlan]) -> None:
+        """Other machines have these jobs."""
         self._jobs = [(plan, *self._testbed.machines(self._network, plan)) for plan in plans]
 
     def completed(self) -> int:

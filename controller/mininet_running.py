@@ -53,9 +53,13 @@ class RunningMininet:
         links: LinkPlan,
         queues: QueueSettings | None,
         journals: Path | None = None,
+        *,
+        records: bool = False,
     ) -> None:
-        """`journals`: the folder of what destinations record; None: they record nothing."""
+        """`journals`: the folder of what destinations record; with `records` one of its own, else
+        they record nothing."""
         self._journals = journals
+        self._records = records
         self.network = network
         self.hosts = Hosts({})
         self.addresses: tuple[SwitchAddress, ...] = ()
@@ -223,6 +227,9 @@ class RunningMininet:
         resources.enter_context(self._mininet.connection)
         for part in ("switches", "hosts"):
             (folder / part).mkdir()
+        if self._records:
+            self._journals = folder / "journals"
+            self._journals.mkdir()
         program = program_path(SWITCH_PROGRAMS[self._target])
         if program is None:
             raise EnvironmentLacksError(f"{SWITCH_PROGRAMS[self._target]} is gone from PATH")

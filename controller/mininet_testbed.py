@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from controller.comeback import Comeback, Jobs
+from controller.comeback import Comeback, Jobs, resume_destination
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, window_time, worker_config
 from controller.errors import RunFailedError
@@ -64,8 +64,11 @@ class MininetTestbed:
         target: str,
         conditions: Conditions = _UNTOUCHED,
         queues: QueueSettings | None = None,
+        *,
+        records: bool = False,
     ) -> None:
-        """`conditions`: of every link; `queues`: of every port, None for the switch's own."""
+        """`conditions`: of every link; `queues`: of every port, None for the switch's own;
+        `records`: the destination records what it completes, and may start anew."""
         self.network = network
         self._links = LinkPlan(
             conditions.base,
@@ -74,7 +77,7 @@ class MininetTestbed:
             conditions.reorder,
             conditions.seed,
         )
-        self._running = RunningMininet(network, target, self._links, queues)
+        self._running = RunningMininet(network, target, self._links, queues, records=records)
         self._resources = ExitStack()
         self._busy = 0
 
@@ -214,6 +217,11 @@ class MininetTestbed:
         workers = {host.name for host in self.network.workers}
 
         def fail() -> None:
+            if failure.resumes:
+                self._running.kill(part)
+                self._running.restart(part)
+                resume_destination(self.tell, self.network, jobs)
+                return
             if part in workers:
                 self._running.kill(part)
                 if goes_on:

@@ -308,9 +308,10 @@ class Hosts:
                 above.answer(reached)
                 milestone.act()
                 milestone, reached = milestone.then, None
+                # A host may have been started anew, as another process.
+                above = self._peers[destination]
                 if milestone is not None:
                     reached = above.ask(WaitForChunks(tuple(jobs), milestone.completed))
-                # A host may have been started anew, as another process.
                 anew = {name: self._peers[name] for name in workers if name in self._peers}
                 new = [peer for name, peer in anew.items() if peer is not known.get(name)]
                 numbers += [(peer, peer.ask(Wait(job))) for peer in new for job in jobs]

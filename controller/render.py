@@ -72,6 +72,10 @@ def show_run(console: Console, result: RunResult) -> None:
             f"{escape(after.part)} died: {without} of {result.jobs * result.chunks} chunks are "
             f"summed without it, from chunk {after.resumed_at} on; {_came_back(after)}"
         )
+    if after is not None and after.fate is Fate.RESUMED:
+        console.print(
+            "the destination died: it started anew, and went on with what it had recorded"
+        )
     if after is not None and after.plan is not None:
         console.print(
             f"{escape(after.part)} failed: went on at chunk {after.resumed_at} over another tree, "

@@ -21,7 +21,8 @@ class Failure:
     chunks is complete.
 
     Attributes:
-        part: a switch, which dies, or a link, which goes down, by name; or a worker, which dies.
+        part: a switch, which dies, or a link, which goes down, by name; or a worker, which dies; or
+            the destination, which dies and is started anew.
         is_worker: whether it is a worker.
         goes_on: the jobs go on without the worker.
         returns: the share of all chunks at which it comes back; None: it does not.
@@ -43,6 +44,8 @@ class Fate(enum.StrEnum):
     """They went on over another tree, and are complete."""
     WENT_ON = "went on"
     """They went on without the worker, and are complete."""
+    RESUMED = "resumed"
+    """The destination started anew with all that it had completed, and they are complete."""
     CUT_OFF = "cut off"
     """No way leads to some worker any more."""
     INCOMPLETE = "incomplete"

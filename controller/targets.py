@@ -73,15 +73,17 @@ def bring_up(
     network: Network, target: str, options: RunOptions
 ) -> AbstractContextManager[FabricTestbed | MininetTestbed]:
     """The testbed of a target, not entered yet."""
+    failure = options.failure
+    records = failure is not None and failure.part == network.destination.name
     # Loaded here, since most commands ask for a target's name only.
     if target == FABRIC:
         from controller.fabric_testbed import FabricTestbed
 
         epoch = _epoch_of(network, options)
-        return FabricTestbed(network, _conditions(options), options.pcap, epoch)
+        return FabricTestbed(network, _conditions(options), options.pcap, epoch, records=records)
     from controller.mininet_testbed import MininetTestbed
 
-    return MininetTestbed(network, target, _conditions(options))
+    return MininetTestbed(network, target, _conditions(options), records=records)
 
 
 def _epoch_of(network: Network, options: RunOptions) -> int:

@@ -26,10 +26,11 @@ class FailurePoint:
     """What fails once `completed` chunks, over all jobs, are complete.
 
     Attributes:
-        part: a switch or a worker, which dies, or a link, which goes down, by name.
+        part: a switch, worker or destination, which dies, or a link, which goes down, by name.
         rescue: the way out, where there may be one.
         goes_on: the jobs go on without the worker.
         comeback: how it comes back then, where it does.
+        resumes: it is the destination, and starts anew from its journal.
     """
 
     part: str
@@ -37,6 +38,7 @@ class FailurePoint:
     rescue: Rescue | None = None
     goes_on: bool = False
     comeback: Comeback | None = None
+    resumes: bool = False
 
 
 class Testbed(Protocol):

@@ -73,6 +73,26 @@ def test_a_job_that_cannot_go_on_without_a_worker_fails_and_names_it(
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.parametrize(
+    ("op", "jobs", "fraction"), [("reduce", 2, 0.5), ("allreduce", 1, 0.5), ("allreduce", 1, 1)]
+)
+def test_a_run_goes_on_with_a_destination_that_starts_anew(
+    capsys: pytest.CaptureFixture[str], tree: str, op: str, jobs: int, fraction: float
+) -> None:
+    """Chunks that were complete stay so, and every link carries what was predicted."""
+    words = ["run", tree, "--blue", "r,b", "--op", op, "--chunks", "60", "--target", "fabric"]
+    words += ["--jobs", str(jobs), "--fail", f"destination@{fraction}"]
+    assert invoke([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["correct"], document["failure"]["fate"]) == (True, "resumed")
+    assert [job["completed"] for job in document["failure"]["jobs"]] == [60] * jobs
+    assert all(link["measured"] == link["predicted"] for link in document["links"])
+    # What was under way is gone, and comes again.
+    assert (document["retransmissions"] > 0) == (fraction < 1 or op == "allreduce")
+    assert invoke(words) == 0
+    assert "the destination died: it started anew" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("op", ["reduce", "allreduce"])
 def test_a_destination_that_starts_anew_has_what_it_had(
     bluetree: Bluetree, tree: str, op: str

@@ -58,3 +58,10 @@ def test_a_run_goes_on_without_a_worker_and_has_it_again(target: str, tree: str)
     assert others["chunks"][-1][1] == job["back_at"] - 1
     assert 0 < job["without"] < 1800
     assert all(link["measured"] == link["predicted"] for link in document["links"])
+
+
+def test_a_run_goes_on_with_a_destination_that_starts_anew(target: str, tree: str) -> None:
+    words = [tree, "--blue", "r,b", "--op", "allreduce", "--chunks", "300", "--target", target]
+    document = run(*words, "--fail", "destination@0.5")
+    assert (document["correct"], document["failure"]["fate"]) == (True, "resumed")
+    assert all(link["measured"] == link["predicted"] for link in document["links"])
