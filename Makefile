@@ -123,6 +123,7 @@ campaign-sanitized: $(STAMP) ## the same under address and undefined-behaviour s
 .PHONY: campaign-model
 campaign-model: $(STAMP) ## every state of a model of the protocol under faults; ARGS=--full for all at once
 	@$(BIN)/python -m tests.model.campaign $(ARGS)
+	@HOST_PATHS=1000 $(BIN)/pytest -q --timeout=0 tests/model/test_hosts.py
 
 .PHONY: campaign-machine
 campaign-machine: $(STAMP) ## the program and its hosts against an adversary, 1,000 times

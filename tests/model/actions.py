@@ -7,31 +7,31 @@ from __future__ import annotations
 
 from collections.abc import MutableSequence
 
-from tests.model.hosts import (
-    choose_cut,
-    contribute,
-    cut,
-    deliver,
-    has_left,
-    has_moved,
-    is_answered,
-    is_expected,
-    is_held,
-    leave,
-    may_be_ignored,
-    request,
-    tidy,
-    worker_epoch,
+from tests.model.controller import (
+    control,
+    controls,
+    has_decided,
+    has_drained,
+    left,
+    of_all,
+    spend,
+    step_of,
+    takes_part,
+    unstarted,
 )
+from tests.model.destination import begin_anew, gather, is_expected, request
+from tests.model.hosts import contribute, has_left, is_answered, is_held, leave, worker_epoch
 from tests.model.layout import (
     ALWAYS_DIRECT,
     ARGUMENT_BITS,
+    AWAY,
     BUDGET,
     CHUNKS,
     CONTROL,
-    CUT,
+    DEATH,
     DELIVER,
     DEST,
+    DIE,
     DIRECT,
     DONE,
     DOUBLE,
@@ -39,66 +39,41 @@ from tests.model.layout import (
     DUPLICATE,
     EARLY,
     EVERY_ORDER,
+    EXCLUDE,
     FAULT,
     FLIGHT,
+    FOLLOWING,
     GATHERED,
     HOLD,
     HOLDING,
     IDLE,
     IGNORE,
+    KILL_BUSY,
     LOSE,
     LOSS,
+    MEMBERS,
     MOST_IN_FLIGHT,
-    MOVE,
     MOVING,
     REALLOCATION,
-    RELEASE,
-    RELEASING,
-    REMOVE,
+    REBIRTH,
     REMOVING,
     REQUEST,
     REQUEST_TIMEOUT,
     RESTART,
+    RESTART_DESTINATION,
     RESTART_SWITCH,
     RESULT,
-    ROLL_BACK,
     ROLL_BACKS,
     W0,
     WIDTH,
     WORKER_TIMEOUT,
     WORKERS,
 )
-from tests.model.rules import (
-    Parameters,
-    State,
-    is_complete,
-    put,
-    restart,
-    take,
-)
+from tests.model.network import deliver, may_be_ignored, tidy
+from tests.model.rules import Parameters, State, is_complete, is_dead, present, put, restart, take
 
-MOST_SUCCESSORS = 4 * MOST_IN_FLIGHT + 48
+MOST_SUCCESSORS = 5 * MOST_IN_FLIGHT + 56
 """More than a state can have."""
-
-
-def left(t: State, what: int) -> int:
-    """How much of a budget is left."""
-    return t[BUDGET] >> what & 15
-
-
-def spend(t: State, what: int) -> None:
-    """Take one from a budget."""
-    t[BUDGET] -= 1 << what
-
-
-def step_of(t: State) -> int:
-    """Where the reallocation stands."""
-    return t[DONE] >> 5 & 7
-
-
-def set_step(t: State, step: int) -> None:
-    """Let the reallocation go on."""
-    t[DONE] = t[DONE] & ~(7 << 5) | step << 5
 
 
 def is_over(t: State, p: Parameters) -> bool:
@@ -107,52 +82,20 @@ def is_over(t: State, p: Parameters) -> bool:
         if not is_complete(t, chunk):
             return False
         for worker in range(3):
-            if not is_answered(t, worker, chunk):
+            if takes_part(t, worker) and not is_answered(t, worker, chunk):
                 return False
     return True
 
 
-def set_held(t: State, worker: int, held: int) -> None:
-    """Let a worker hold new chunks back, or not."""
-    shift = 10 * worker + 8
-    t[WORKERS] = t[WORKERS] & ~(1 << shift) | held << shift
-
-
-def has_drained(t: State) -> bool:
-    """Whether every worker has the answers to all chunks of the old epoch."""
-    for chunk in range(min(cut(t), 4)):
-        for worker in range(3):
-            if not is_answered(t, worker, chunk):
-                return False
-    return True
-
-
-def control(t: State, p: Parameters, step: int, who: int) -> None:
-    """The controller takes a step of the reallocation."""
-    if step == HOLD:
-        if step_of(t) == IDLE:
-            spend(t, REALLOCATION)
-            set_step(t, HOLDING)
-        set_held(t, who, 1)
-    elif step == CUT:
-        choose_cut(t, p)
-        set_step(t, MOVING)
-    elif step == MOVE:
-        set_held(t, who, 0)
-        t[WORKERS] |= 1 << 10 * who + 9
-        leave(t, p, who)
-        if has_moved(t, 0) and has_moved(t, 1) and has_moved(t, 2):
-            set_step(t, DRAINING)
-    elif step == REMOVE:
-        t[DONE] |= 1 << 11 + who
-        set_step(t, IDLE if t[DONE] >> 11 & 3 == 3 else REMOVING)
-    elif step == ROLL_BACK:
-        set_step(t, RELEASING)
-    else:
-        set_held(t, who, 0)
-        leave(t, p, who)
-        if not (is_held(t, 0) or is_held(t, 1) or is_held(t, 2)):
-            set_step(t, IDLE)
+def kill_busy(t: State, message: int) -> None:
+    """The destination is killed with a message that it has just heard, and begins anew."""
+    i = FLIGHT
+    while t[i] != message:
+        i += 1
+    take(t, i)
+    source, chunk, epoch = message >> 5 & 7, message >> 8 & 3, message >> 10 & 1
+    gather(t, source, chunk, epoch, message >> 13, True)
+    begin_anew(t)
 
 
 def act(t: State, p: Parameters, label: int) -> None:
@@ -173,6 +116,15 @@ def act(t: State, p: Parameters, label: int) -> None:
     elif kind == RESTART_SWITCH:
         spend(t, RESTART)
         restart(t, argument)
+    elif kind == DIE:
+        t[MEMBERS] |= 1 << 6 + argument
+        control(t, p, EXCLUDE, argument)
+    elif kind == RESTART_DESTINATION:
+        spend(t, REBIRTH)
+        begin_anew(t)
+    elif kind == KILL_BUSY:
+        spend(t, REBIRTH)
+        kill_busy(t, argument)
     elif kind == CONTROL:
         control(t, p, argument & 15, argument >> 4)
     else:
@@ -200,7 +152,7 @@ def plain_helps(t: State, p: Parameters, u: State) -> bool:
         for who in range(4):
             for chunk in range(p[CHUNKS]):
                 before = u[0] ^ u[1] << 32, u[2] ^ u[3] << 32, u[GATHERED], u[GATHERED + 1]
-                if who < 3 and has_left(u, who, chunk) and not is_answered(u, who, chunk):
+                if who < 3 and repeats(u, who, chunk):
                     contribute(u, who, chunk, 0)
                 elif who == 3 and is_expected(u, chunk):
                     request(u, p, chunk, 0)
@@ -216,6 +168,12 @@ def plain_helps(t: State, p: Parameters, u: State) -> bool:
     return False
 
 
+def repeats(t: State, worker: int, chunk: int) -> bool:
+    """Whether a chunk is in flight, for a worker that lives."""
+    is_in_flight = has_left(t, worker, chunk) and not is_answered(t, worker, chunk)
+    return is_in_flight and not is_dead(t, worker)
+
+
 def _timeouts(t: State, p: Parameters, labels: MutableSequence[int], n: int, u: State) -> int:
     """Timeouts. While something is in flight they come too early, and have a budget; also while
     the controller is about to take a step."""
@@ -229,48 +187,13 @@ def _timeouts(t: State, p: Parameters, labels: MutableSequence[int], n: int, u: 
             n += 1
     for worker in range(3):
         for chunk in range(p[CHUNKS]):
-            if has_left(t, worker, chunk) and not is_answered(t, worker, chunk):
+            if repeats(t, worker, chunk):
                 labels[n] = WORKER_TIMEOUT << ARGUMENT_BITS | worker << 4 | chunk
                 n += 1
     if n > begin and (p[ALWAYS_DIRECT] or (is_quiet and not plain_helps(t, p, u))):
         for i in range(n - begin):
             labels[n + i] = labels[begin + i] | DIRECT << 8
         n += n - begin
-    return n
-
-
-def _controls(t: State, labels: MutableSequence[int], n: int) -> int:
-    """Steps of a reallocation that has begun."""
-    step = step_of(t)
-    head = CONTROL << ARGUMENT_BITS
-    if step == HOLDING:
-        are_held = True
-        for worker in range(3):
-            if not is_held(t, worker):
-                are_held = False
-                labels[n] = head | worker << 4 | HOLD
-                n += 1
-        if are_held:
-            labels[n] = head | CUT
-            n += 1
-        if left(t, ROLL_BACKS):
-            labels[n] = head | ROLL_BACK
-            n += 1
-    elif step == MOVING:
-        for worker in range(3):
-            if not has_moved(t, worker):
-                labels[n] = head | worker << 4 | MOVE
-                n += 1
-    elif step == RELEASING:
-        for worker in range(3):
-            if is_held(t, worker):
-                labels[n] = head | worker << 4 | RELEASE
-                n += 1
-    elif (step == DRAINING and has_drained(t)) or step == REMOVING:
-        for switch in range(2):
-            if t[DONE] >> 11 + switch & 1 == 0:
-                labels[n] = head | switch << 4 | REMOVE
-                n += 1
     return n
 
 
@@ -293,6 +216,8 @@ def goes_first(t: State, p: Parameters, message: int) -> bool:
         return True
     if left(t, REALLOCATION) or step_of(t) == HOLDING or is_held(t, to - W0):
         return False
+    if left(t, DEATH) or step_of(t) == FOLLOWING:
+        return False
     for i in range(FLIGHT, FLIGHT + MOST_IN_FLIGHT):
         if t[i] >> 3 & 3 == REQUEST and t[i] >> 8 & 3 == chunk + 2:
             return False
@@ -311,8 +236,13 @@ def control_goes_first(t: State, p: Parameters) -> bool:
     if p[EVERY_ORDER] or left(t, EARLY):
         return False
     if step == HOLDING:
-        return is_held(t, 0) and is_held(t, 1) and is_held(t, 2) and left(t, ROLL_BACKS) == 0
-    if step == DRAINING and not has_drained(t):
+        for worker in range(3):
+            if present(t, 0) >> worker & 1 and not is_held(t, worker):
+                return False
+        return left(t, ROLL_BACKS) == 0
+    if unstarted(t) < 3:
+        return False
+    if step == DRAINING and not has_drained(t, p):
         return False
     if step not in (MOVING, DRAINING, REMOVING):
         return False
@@ -340,6 +270,28 @@ def _of_message(t: State, message: int, labels: MutableSequence[int], n: int) ->
     return n
 
 
+def _of_hosts(t: State, labels: MutableSequence[int], n: int) -> int:
+    """Workers that go, and restarts of the destination.
+
+    That the others go on without a worker is decided when it dies: until then it is as good as one
+    that messages are slow to reach.
+    """
+    if left(t, DEATH) and step_of(t) == IDLE and not has_decided(t):
+        for worker in range(3):
+            labels[n] = DIE << ARGUMENT_BITS | worker
+            labels[n + 1] = CONTROL << ARGUMENT_BITS | worker << 4 | EXCLUDE
+            n += 2
+    if left(t, REBIRTH):
+        if t[GATHERED] != 0 or t[GATHERED + 1] != 0:
+            labels[n] = RESTART_DESTINATION << ARGUMENT_BITS
+            n += 1
+        for i in range(FLIGHT, FLIGHT + MOST_IN_FLIGHT):
+            if t[i] != 0 and t[i] & 7 == DEST and (i == FLIGHT or t[i] != t[i - 1]):
+                labels[n] = KILL_BUSY << ARGUMENT_BITS | t[i]
+                n += 1
+    return n
+
+
 def actions(t: State, p: Parameters, labels: MutableSequence[int], u: State) -> int:
     """Write all actions that are possible into `labels`; returns their number. `u` is scratch.
 
@@ -347,7 +299,7 @@ def actions(t: State, p: Parameters, labels: MutableSequence[int], u: State) -> 
     """
     n = 0
     if control_goes_first(t, p):
-        return min(1, _controls(t, labels, n))
+        return min(1, controls(t, p, labels, n))
     last = 0
     for i in range(FLIGHT, FLIGHT + MOST_IN_FLIGHT):
         message = t[i]
@@ -359,7 +311,7 @@ def actions(t: State, p: Parameters, labels: MutableSequence[int], u: State) -> 
                 return _of_message(t, message, labels, 0)
             n = _of_message(t, message, labels, n)
     before = n
-    n = _controls(t, labels, n)
+    n = controls(t, p, labels, n)
     if n == before or left(t, EARLY):
         n = _timeouts(t, p, labels, n, u)
     if left(t, RESTART):
@@ -367,11 +319,9 @@ def actions(t: State, p: Parameters, labels: MutableSequence[int], u: State) -> 
             if t[2 * switch] != 0 or t[2 * switch + 1] != 0:
                 labels[n] = RESTART_SWITCH << ARGUMENT_BITS | switch
                 n += 1
-    if left(t, REALLOCATION) and step_of(t) == IDLE:
-        for worker in range(3):
-            labels[n] = CONTROL << ARGUMENT_BITS | worker << 4 | HOLD
-            n += 1
-    return n
+    if left(t, REALLOCATION) and step_of(t) == IDLE and not has_decided(t):
+        n = of_all(t, HOLD, labels, n)
+    return _of_hosts(t, labels, n)
 
 
 def begin(t: State, p: Parameters, budget: int) -> None:
@@ -379,5 +329,7 @@ def begin(t: State, p: Parameters, budget: int) -> None:
     for i in range(WIDTH):
         t[i] = 0
     t[BUDGET] = budget
+    t[MEMBERS] = p[AWAY]
     for worker in range(3):
-        leave(t, p, worker)
+        if takes_part(t, worker):
+            leave(t, p, worker)

@@ -37,6 +37,11 @@ def _bound(
     return Bound(name, tuple(parameters(chunks, old, new, **more)), faults, most)
 
 
+def _back(name: str, who: int, faults: int) -> Bound:
+    """A worker is away at first, and comes back where the job is reallocated."""
+    return Bound(name, tuple(parameters(3, BOTH, BOTH, away=1 << who)), faults)
+
+
 BOUNDS = (
     _bound("loss", BOTH, ROOT, budget(losses=1)),
     _bound("loss, every order", BOTH, ROOT, budget(losses=1), every_order=True),
@@ -52,6 +57,43 @@ BOUNDS = (
     _bound("reallocation, loss", BOTH, NONE, budget(losses=1, reallocations=1)),
     _bound("reallocation, restart", ROOT, BOTH, budget(restarts=1, reallocations=1)),
     _bound("loss, double", BOTH, ROOT, budget(losses=1, doubles=1)),
+    _bound("worker goes", BOTH, BOTH, budget(deaths=1)),
+    _bound("worker goes", BOTH, ROOT, budget(deaths=1)),
+    _bound("worker goes", CHILD, BOTH, budget(deaths=1)),
+    _bound("worker goes", NONE, NONE, budget(deaths=1)),
+    _bound("worker goes, loss", BOTH, BOTH, budget(deaths=1, losses=1)),
+    _bound("worker goes, double", BOTH, BOTH, budget(deaths=1, doubles=1)),
+    _bound(
+        "worker goes, restart, 2 chunks",
+        BOTH,
+        BOTH,
+        budget(deaths=1, restarts=1),
+        20_000_000,
+        short=True,
+    ),
+    _bound("destination anew", BOTH, BOTH, budget(rebirths=1)),
+    _bound("destination anew, worker goes", BOTH, BOTH, budget(deaths=1, rebirths=1)),
+    _bound(
+        "destination anew, worker goes, loss",
+        BOTH,
+        BOTH,
+        budget(deaths=1, rebirths=1, losses=1),
+    ),
+    _bound("destination anew, loss, double", BOTH, BOTH, budget(rebirths=1, losses=1, doubles=1)),
+    _bound(
+        "destination anew, loss, reallocation",
+        BOTH,
+        ROOT,
+        budget(rebirths=1, losses=1, reallocations=1),
+    ),
+    _back("w0 comes back, loss", 0, budget(reallocations=1, losses=1)),
+    _back("w2 comes back, loss", 2, budget(reallocations=1, losses=1)),
+    _back("w2 comes back, restart", 2, budget(reallocations=1, restarts=1)),
+    _back(
+        "w2 comes back, destination anew, loss",
+        2,
+        budget(reallocations=1, rebirths=1, losses=1),
+    ),
     _bound(
         "loss, double, restart", BOTH, ROOT, budget(losses=1, doubles=1, restarts=1), 12_000_000
     ),
@@ -68,11 +110,16 @@ FULL = _bound(
 
 def _agree() -> None:
     """The interpreted and the compiled model have the same states, up to the mirror."""
-    p, faults = parameters(3, BOTH, ROOT, every_order=True), budget(losses=1)
-    interpreted = explore(p, faults)
-    found = Exploration(p, faults, 100_000).run(lambda *_: None)
-    assert found.states == len(set(fingerprints(interpreted.states)))
-    print(f"interpreted and compiled rules agree on {len(interpreted.states):,} states", flush=True)
+    for p, faults in (
+        (parameters(3, BOTH, ROOT, every_order=True), budget(losses=1)),
+        (parameters(1, BOTH, ROOT, every_order=True), budget(deaths=1, rebirths=1)),
+        (parameters(3, BOTH, BOTH, every_order=True, away=4), budget(reallocations=1)),
+    ):
+        interpreted = explore(p, faults)
+        found = Exploration(p, faults, 400_000).run(lambda *_: None)
+        assert found.states == len(set(fingerprints(interpreted.states)))
+        count = len(interpreted.states)
+        print(f"interpreted and compiled rules agree on {count:,} states", flush=True)
 
 
 def _run(bound: Bound, *, is_loud: bool) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tests.model import actions, hosts, layout, mirror, rules
+from tests.model import actions, controller, destination, hosts, layout, mirror, network, rules
 from tests.model.layout import FAULT, FLIGHT, MOST_IN_FLIGHT, WIDTH
 
 _ROWS = 1 << 18
@@ -39,7 +39,7 @@ _LAST = 0xFFFFFFF0
 def _machine_code() -> dict[str, Any]:
     """The functions of the model, compiled, by name; the modules keep the interpreted ones."""
     space: dict[str, Any] = {}
-    for module in (layout, rules, hosts, mirror, actions):
+    for module in (layout, rules, hosts, destination, network, controller, mirror, actions):
         for name, value in vars(module).items():
             if isinstance(value, FunctionType) and value.__module__ == module.__name__:
                 space[name] = njit(FunctionType(value.__code__, space, name, value.__defaults__))

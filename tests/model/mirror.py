@@ -5,7 +5,7 @@ In the part of Python that numba compiles, as `tests.model.rules`.
 
 from __future__ import annotations
 
-from tests.model.layout import DONE, GATHERED, REQUEST, W1, W2, WORKERS
+from tests.model.layout import DONE, GATHERED, MEMBERS, REQUEST, W1, W2, WORKERS
 
 
 def swapped(bits: int, low: int, width: int) -> int:
@@ -22,6 +22,8 @@ def mirrored_word(index: int, word: int) -> int:
         return swapped(swapped(swapped(word, 5, 1), 9, 2), 21, 2)
     if index == WORKERS:
         return swapped(word, 10, 10)
+    if index == MEMBERS:
+        return swapped(swapped(swapped(word, 1, 1), 4, 1), 7, 1)
     if GATHERED <= index < DONE:
         return swapped(swapped(swapped(swapped(word, 1, 1), 6, 1), 11, 1), 16, 1)
     return word

@@ -34,8 +34,8 @@ PROGRAM = Path(p4src.__file__).parent / "build" / "bluetree.json"
 NETWORK = wire(topology_of(Tree(parent=[-1, 0], rate=[1, 1], load=[1, 2])))
 SOURCES = (*(host.source for host in NETWORK.workers), *(NETWORK.interval[v][0] for v in (1, 0)))
 """Source ids in the order of the model's numbers."""
-_JOB, _WINDOW = 1, 2
-_KINDS = {at.CONTRIBUTE: Kind.CONTRIBUTE, at.RESULT: Kind.RESULT, at.REQUEST: Kind.REQUEST}
+JOB, WINDOW = 1, 2
+KINDS = {at.CONTRIBUTE: Kind.CONTRIBUTE, at.RESULT: Kind.RESULT, at.REQUEST: Kind.REQUEST}
 _WORD_BYTES = 4 * LANES
 
 
@@ -57,12 +57,27 @@ def value_of(lanes: bytes) -> int:
     return at.MIXED
 
 
-class RealSwitch:
-    """One switch of the model's network with the entries of both epochs."""
+def nothing_yet(without: int) -> list[int]:
+    """A state with nothing in it, whose new epoch is without a set of workers."""
+    t = [0] * at.WIDTH
+    t[at.MEMBERS] = without << 3
+    return t
 
-    def __init__(self, switch: int, p: list[int]) -> None:
-        blue = [frozenset(v for v in (0, 1) if p[at.BLUE_OLD + e] >> v & 1) for e in (0, 1)]
-        plans = [JobPlan(_JOB, e + 1, blue[e], 0, _WINDOW) for e in (0, 1)]
+
+def plans_of(p: list[int], without: int = 0) -> list[JobPlan]:
+    """The allocations of the two epochs; the new one is without a set of workers."""
+    gone = [frozenset[int](), frozenset(rank for rank in range(3) if without >> rank & 1)]
+    blue = [frozenset(v for v in (0, 1) if p[at.BLUE_OLD + e] >> v & 1) for e in (0, 1)]
+    return [JobPlan(JOB, e + 1, blue[e], 0, WINDOW, absent=gone[e]) for e in (0, 1)]
+
+
+class RealSwitch:
+    """One switch of the model's network with the entries of both epochs; see `nothing_yet`."""
+
+    def __init__(self, switch: int, p: list[int], without: int = 0) -> None:
+        plans = plans_of(p, without)
+        blue = [plan.blue for plan in plans]
+        self._t = nothing_yet(without)
         program = compile_programs(NETWORK, plans)[switch]
         self.switch = switch
         self._device = Switch.load(PROGRAM)
@@ -81,7 +96,7 @@ class RealSwitch:
         # By epoch: the ranks behind each bit of a request that reaches this switch, and leaves it.
         self._asked, self._asks = [], []
         for e in (0, 1):
-            heard = heard_sources(NETWORK, blue[e])
+            heard = heard_sources(NETWORK, blue[e], plans[e].present(NETWORK))
             ranks = {s.source: sum(1 << r for r in s.ranks) for sources in heard for s in sources}
             numbered = request_bits(NETWORK, blue[e], heard)
             self._asked.append({1 << bit: ranks[s] for s, bit in numbered[0].items()})
@@ -160,16 +175,16 @@ class RealSwitch:
             lanes = lanes_of(value)
         up = kind == at.CONTRIBUTE
         told = Message(
-            _KINDS[kind].value,
+            KINDS[kind].value,
             flags,
-            _JOB,
+            JOB,
             SOURCES[source] if up else DESTINATION_SOURCE,
             epoch + 1,
             chunk,
-            at.MASKS[source].bit_count() if up else 3,
+            self._weight(source if up else at.FROM_S0, epoch),
             lanes,
         )
-        destination, group = ip_text(NETWORK.destination.ip), group_ip(_JOB)
+        destination, group = ip_text(NETWORK.destination.ip), group_ip(JOB)
         mac = mac_text(NETWORK.destination.mac)
         if up:
             host = NETWORK.workers[min(source, 2)]
@@ -181,8 +196,11 @@ class RealSwitch:
             port = self._above
         return port, encode_frame(flow, told)
 
+    def _weight(self, source: int, epoch: int) -> int:
+        return rules.speaks_for(self._t, source, epoch).bit_count()
+
     def _heard(self, port: int, message: Message) -> int:
-        kind = {real.value: kind for kind, real in _KINDS.items()}[message.kind]
+        kind = {real.value: kind for kind, real in KINDS.items()}[message.kind]
         epoch = message.epoch - 1
         to = rules.up(self.switch) if port == self._above else self._hosts.get(port, at.S1)
         if kind == at.REQUEST:
@@ -195,7 +213,7 @@ class RealSwitch:
             value = value_of(message.lanes)
         source = SOURCES.index(message.source) if kind == at.CONTRIBUTE else 0
         if kind == at.CONTRIBUTE:
-            assert message.weight == at.MASKS[source].bit_count()
+            assert message.weight == self._weight(source, epoch)
         flags = message.flags & (at.DIRECT | at.LATE)
         head = to | kind << 3 | source << 5 | message.chunk << 8 | epoch << 10 | flags << 11
         return head | value << 13
@@ -209,34 +227,35 @@ def _tag(real: int) -> int:
     return 0 if real == 0 else rules.tag_of((real >> 32) - 1, real & 0xFFFFFFFF)
 
 
-def words(switch: int, p: list[int]) -> Iterator[int]:
+def words(switch: int, p: list[int], without: int = 0) -> Iterator[int]:
     """Every content that slot 0 of a switch can have, with chunks 0 and 2."""
     own = at.FROM_S0 if switch == at.S0 else at.FROM_S1
     tags = [(e, c) for e in (0, 1) for c in (0, 2) if p[at.BLUE_OLD + e] >> switch & 1]
-    t = [0] * at.WIDTH
+    t = nothing_yet(without)
     slots = [0]
     for e, c in tags:
-        heard = [at.MASKS[s] for s in range(4) if rules.sums(t, p, switch, e, s)]
+        heard = [rules.speaks_for(t, s, e) for s in range(4) if rules.sums(t, p, switch, e, s)]
         for chosen in range(1, 1 << len(heard)):
             sources = sum(mask for i, mask in enumerate(heard) if chosen >> i & 1)
             assert sources & ~at.MASKS[own] == 0
             slots.append(rules.tag_of(e, c) | sources << 4 | rules.once_each(sources, c) << 7)
-    answers = [0, *(rules.tag_of(e, c) << 15 | (at.ONE_EACH | c << 6) << 19 for e, c in tags)]
+    answers = [0, *(rules.tag_of(e, c) << 15 | rules.sum_of(t, c, e) << 19 for e, c in tags)]
     for slot in slots:
         yield from (slot | answer for answer in answers)
 
 
-def messages(switch: int, real: RealSwitch) -> Iterator[int]:
+def messages(switch: int, real: RealSwitch, without: int = 0) -> Iterator[int]:
     """Every message about chunks 0 and 2 that can come to a switch."""
+    t = nothing_yet(without)
     sources = range(4) if switch == at.S0 else (1, 2)
     for epoch in (0, 1):
         for chunk in (0, 2):
             head = switch | chunk << 8 | epoch << 10
             for source in sources:
-                value = rules.once_each(at.MASKS[source], chunk)
-                for flags in range(4):
+                value = rules.once_each(rules.speaks_for(t, source, epoch), chunk)
+                for flags in range(4) if rules.speaks_for(t, source, epoch) else ():
                     yield head | at.CONTRIBUTE << 3 | source << 5 | flags << 11 | value << 13
-            yield head | at.RESULT << 3 | (at.ONE_EACH | chunk << 6) << 13
+            yield head | at.RESULT << 3 | rules.sum_of(t, chunk, epoch) << 13
             for wanted in range(1, 8):
                 if real.can_say(epoch, wanted):
                     for flags in (0, at.DIRECT):

@@ -22,9 +22,9 @@ from tests.model.layout import (
     FROM_S1,
     LATE,
     MASKS,
+    MEMBERS,
     MIXED,
     MOST_IN_FLIGHT,
-    ONE_EACH,
     REQUEST,
     RESULT,
     S0,
@@ -64,6 +64,29 @@ def added(value: int, other: int) -> int:
     return total
 
 
+# --- who takes part -------------------------------------------------------------------------------
+
+
+def present(t: State, epoch: int) -> int:
+    """The workers whose values are in the sums of an epoch."""
+    return EVERYONE & ~(t[MEMBERS] >> 3 * epoch)
+
+
+def is_dead(t: State, worker: int) -> bool:
+    """Whether a worker hears and says nothing any more."""
+    return t[MEMBERS] >> 6 + worker & 1 != 0
+
+
+def speaks_for(t: State, source: int, epoch: int) -> int:
+    """The workers that a source stands for in an epoch."""
+    return MASKS[source] & present(t, epoch)
+
+
+def sum_of(t: State, chunk: int, epoch: int) -> int:
+    """The one value that the sum of a chunk may have in an epoch."""
+    return once_each(present(t, epoch), chunk)
+
+
 # --- what is in flight ----------------------------------------------------------------------------
 
 
@@ -96,9 +119,9 @@ def send(
     t: State, to: int, kind: int, source: int, chunk: int, epoch: int, flags: int, value: int
 ) -> None:
     """Send a message, and see to it that what it carries is right."""
-    if kind == CONTRIBUTE and value != once_each(MASKS[source], chunk):
+    if kind == CONTRIBUTE and value != once_each(speaks_for(t, source, epoch), chunk):
         blame(t, WRONG_PART)
-    if kind == RESULT and value != ONE_EACH | chunk << 6:
+    if kind == RESULT and value != sum_of(t, chunk, epoch):
         blame(t, WRONG_ANSWER)
     put(t, to | kind << 3 | source << 5 | chunk << 8 | epoch << 10 | flags << 11 | value << 13)
 
@@ -120,7 +143,7 @@ def is_blue(t: State, p: Parameters, switch: int, epoch: int) -> bool:
 
 def sums(t: State, p: Parameters, switch: int, epoch: int, source: int) -> bool:
     """Whether a switch sums what comes from a source in an epoch."""
-    if not is_blue(t, p, switch, epoch):
+    if not is_blue(t, p, switch, epoch) or speaks_for(t, source, epoch) == 0:
         return False
     if switch == S1:
         return source == 1 or source == 2
@@ -143,9 +166,15 @@ def joins(sources: int, mask: int) -> bool:
     return sources & mask == 0
 
 
-def is_full(sources: int, own: int) -> bool:
+def is_full(sources: int, everyone: int) -> bool:
     """Whether all sources of a switch are in a slot."""
-    return sources == MASKS[own]
+    return sources == everyone
+
+
+def may_take_over(t: State, stored: int, chunk: int) -> bool:
+    """Whether a slot may leave what it holds: that is complete, or summed anew without a worker."""
+    before = stored - 1 & 3
+    return is_complete(t, before) or (before == chunk and t[MEMBERS] >> 3 & EVERYONE != 0)
 
 
 def is_answer_of(answer_tag: int, tag: int) -> bool:
@@ -191,16 +220,16 @@ def meet_slot(
         send(t, up(switch), CONTRIBUTE, source, chunk, epoch, flags | LATE, value)
         return
     if tag > stored:
-        if stored != 0 and not is_complete(t, stored - 1 & 3):
+        if stored != 0 and not may_take_over(t, stored, chunk):
             blame(t, TAKEN_OVER)
         stored, sources, total = tag, 0, 0
     is_new = joins(sources, MASKS[source])
     if is_new:
-        sources |= MASKS[source]
+        sources |= speaks_for(t, source, epoch)
         total = added(total, value)
     t[at] = stored | sources << 4 | total << 7 | word >> 15 << 15
     own = FROM_S0 if switch == S0 else FROM_S1
-    if is_full(sources, own):
+    if is_full(sources, speaks_for(t, own, epoch)):
         send(t, up(switch), CONTRIBUTE, own, chunk, epoch, 0, total)
 
 
@@ -243,11 +272,13 @@ def pass_request(
         if tag < stored:
             return
         sources = word >> 4 & 7 if tag == stored else 0
-        if sources == MASKS[own]:
+        if sources == speaks_for(t, own, epoch):
             send(t, up(switch), CONTRIBUTE, own, chunk, epoch, 0, word >> 7 & 255)
             return
-        wanted = MASKS[own] & ~sources
+        wanted = speaks_for(t, own, epoch) & ~sources
     # Without entries of the epoch there are none that prune either.
     has_branches = epoch == 1 or t[DONE] >> 11 + switch & 1 == 0
-    branches = wanted if has_branches else EVERYONE
+    # Nor is there one for a worker that the epoch is without.
+    own = 0b001 if switch == S0 else 0b110
+    branches = wanted | own & ~present(t, epoch) if has_branches else EVERYONE
     fan_out(t, switch, REQUEST, chunk, epoch, flags, wanted, branches)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.model import actions, hosts, layout, rules
+from tests.model import actions, controller, destination, hosts, layout, network, rules
 from tests.model.explore import explore
 from tests.model.layout import budget, parameters
 
-BOTH, ROOT, CHILD = 0b11, 0b01, 0b10
+BOTH, ROOT, CHILD, NONE = 0b11, 0b01, 0b10, 0b00
 """Which switches are blue."""
 
 
@@ -35,6 +35,18 @@ BOTH, ROOT, CHILD = 0b11, 0b01, 0b10
             20_675,
             id="reallocation, perhaps rolled back",
         ),
+        pytest.param(
+            parameters(1, BOTH, BOTH),
+            budget(deaths=1, rebirths=1, losses=1),
+            9_996,
+            id="death, rebirth and loss",
+        ),
+        pytest.param(
+            parameters(3, BOTH, BOTH, away=0b100),
+            budget(reallocations=1, rebirths=1),
+            9_478,
+            id="return and rebirth",
+        ),
     ],
 )
 def test_protocol(p: list[int], faults: int, states: int) -> None:
@@ -44,12 +56,13 @@ def test_protocol(p: list[int], faults: int, states: int) -> None:
     assert len(graph.states) == states
 
 
-def test_orders_that_make_no_difference() -> None:
+@pytest.mark.parametrize(("chunks", "faults"), [(3, budget(losses=1)), (1, budget(deaths=1))])
+def test_orders_that_make_no_difference(chunks: int, faults: int) -> None:
     """What is left out lies on the way: all ends in the same states."""
     ends = []
     for every_order in (False, True):
-        p = parameters(3, BOTH, ROOT, every_order=every_order)
-        graph = explore(p, budget(losses=1))
+        p = parameters(chunks, BOTH, ROOT, every_order=every_order)
+        graph = explore(p, faults)
         assert graph.story == ()
         labels, scratch = [0] * actions.MOST_SUCCESSORS, [0] * layout.WIDTH
         ends.append({t for t in graph.states if actions.actions(list(t), p, labels, scratch) == 0})
@@ -100,7 +113,11 @@ MUTANTS = {
         "may_leave", lambda t, worker, chunk: True, 0, layout.TAKEN_OVER
     ),
     "a worker that goes on while it is held": Mutant(
-        "is_held", lambda t, worker: False, budget(reallocations=1), layout.TAKEN_OVER, EVERY_ORDER
+        "keeps_back",
+        lambda t, worker: False,
+        budget(reallocations=1),
+        layout.TAKEN_OVER,
+        EVERY_ORDER,
     ),
     "a worker that gives old chunks the new epoch": Mutant(
         "worker_epoch",
@@ -119,12 +136,72 @@ MUTANTS = {
 }
 
 
+EXCLUSION = budget(deaths=1)
+REBIRTH = budget(deaths=1, rebirths=1)
+ONE, TWO = (tuple(parameters(chunks, BOTH, BOTH)) for chunks in (1, 2))
+MUTANTS |= {
+    "a switch that does not compare epochs": Mutant(
+        "tag_of", lambda epoch, chunk: 1 + chunk, EXCLUSION, layout.WRONG_ANSWER, ONE
+    ),
+    "hosts that do not compare epochs": Mutant(
+        "is_own_epoch", lambda epoch, own: True, EXCLUSION, layout.SPLIT, ONE
+    ),
+    "a destination that keeps what it gathered with who is left out": Mutant(
+        "drop_incomplete",
+        lambda t: None,
+        EXCLUSION,
+        layout.WRONG_SUM,
+        tuple(parameters(1, NONE, NONE)),
+    ),
+    "a destination that sums complete chunks anew": Mutant(
+        "kept_beyond", lambda t, p, first: 0, EXCLUSION, layout.SPLIT, TWO
+    ),
+    "a follower that goes on under the old epoch with what has left": Mutant(
+        "worker_epoch",
+        lambda t, worker, chunk: int(
+            hosts.has_moved(t, worker)
+            and hosts.is_new(t, chunk)
+            and not hosts.has_left(t, worker, chunk)
+        ),
+        EXCLUSION,
+        None,
+        ONE,
+    ),
+    "a destination that answers before it records": Mutant(
+        "records_first", lambda: False, REBIRTH, layout.SPLIT, ONE
+    ),
+    "a destination that starts anew with nothing on record": Mutant(
+        "begin_anew",
+        lambda t: t.__setitem__(layout.DONE, t[layout.DONE] & ~15),
+        REBIRTH,
+        layout.SPLIT,
+        TWO,
+    ),
+    "a destination that starts anew under its first epoch": Mutant(
+        "begin_anew",
+        lambda t: t.__setitem__(layout.DONE, t[layout.DONE] & ~16),
+        REBIRTH,
+        None,
+        ONE,
+    ),
+    "a worker that comes back and does not wait": Mutant(
+        "starts_when_drained",
+        lambda: False,
+        budget(reallocations=1),
+        layout.TAKEN_OVER,
+        tuple(parameters(3, BOTH, BOTH, away=0b100)),
+    ),
+}
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And its story ends in the fault that it has."""
     mutant = MUTANTS[name]
-    module = hosts if mutant.function in vars(hosts) else rules
-    monkeypatch.setattr(module, mutant.function, mutant.instead)
+    # Every module that has it by name.
+    for module in (rules, hosts, destination, network, controller, actions):
+        if mutant.function in vars(module):
+            monkeypatch.setattr(module, mutant.function, mutant.instead)
     graph = explore(mutant.p, mutant.faults)
     assert graph.story
     assert graph.states[-1][layout.FAULT] == (mutant.fault or 0)

@@ -7,15 +7,17 @@ from tests.model import layout as at
 NODES = ("s0", "s1", "w0", "w1", "w2", "destination")
 SOURCES = ("w0", "w1", "w2", "s1", "s0")
 KINDS = {at.CONTRIBUTE: "CONTRIBUTE", at.RESULT: "RESULT", at.REQUEST: "REQUEST"}
-STEPS = ("idle", "holding", "moving", "draining", "removing", "releasing")
+STEPS = ("idle", "holding", "moving", "draining", "removing", "releasing", "following")
 CONTROLS = (
-    "begin",
     "hold",
     "choose the chunk to move at",
     "move",
     "remove old entries",
     "roll back",
     "release",
+    "go on without",
+    "follow",
+    "start",
 )
 
 
@@ -50,6 +52,12 @@ def action_text(label: int) -> str:
     if kind <= at.DUPLICATE:
         what = ("deliver", "deliver, in vain,", "lose", "double")[kind]
         return f"{what} {message_text(argument)}"
+    if kind == at.DIE:
+        return f"w{argument} dies"
+    if kind == at.RESTART_DESTINATION:
+        return "the destination starts anew from its journal"
+    if kind == at.KILL_BUSY:
+        return f"the destination starts anew, killed with {message_text(argument)}"
     if kind == at.RESTART_SWITCH:
         return f"restart {NODES[argument]} with empty registers"
     if kind == at.WORKER_TIMEOUT:
@@ -61,6 +69,9 @@ def action_text(label: int) -> str:
         at.HOLD: f" w{who}",
         at.MOVE: f" w{who}",
         at.RELEASE: f" w{who}",
+        at.EXCLUDE: f" w{who}",
+        at.FOLLOW: f" w{who}",
+        at.START: f" w{who}",
         at.REMOVE: f" at {NODES[who]}",
     }
     return f"controller: {step}{target.get(chunk, '')}"
@@ -94,6 +105,14 @@ def state_lines(t: tuple[int, ...]) -> list[str]:
         f"destination: complete {[c for c in range(4) if done >> c & 1]}, gathers {gathered}; "
         f"reallocation {STEPS[done >> 5 & 7]}, from chunk {done >> 8 & 7}"
     )
+    members = t[at.MEMBERS]
+    for what, shift in (("the old epoch is without", 0), ("the new one", 3), ("dead:", 6)):
+        names = [f"w{i}" for i in range(3) if members >> shift + i & 1]
+        if names:
+            lines.append(f"{what} {'+'.join(names)}")
+    if members >> 9:
+        kept = [c for c in range(4) if members >> 9 + c & 1]
+        lines.append(f"of the old epoch all the same: {kept}")
     lines += [f"in flight: {message_text(m)}" for m in t[at.FLIGHT :] if m]
     if t[at.FAULT]:
         lines.append(f"WRONG: {at.FAULTS[t[at.FAULT]]}")
