@@ -3,10 +3,10 @@
     expected --complete--> (forgotten)
      |  ^
      |  `-- asked: at once when `REORDERING` chunks that were expected later are complete, which
-     |      means loss rather than reordering, when it has been expected for twice as long as chunks
-     |      usually took of late, or when no chunk has become complete for twice as long as any
-     |      took of late; then again and again, each time after a timeout of RFC 6298 on how long
-     |      requests take to help, at least as long as chunks usually took
+     |      means loss rather than reordering, when it has been expected for twice as long as the
+     |      fastest chunks took of late, or when no chunk has become complete for twice as long as
+     |      any took of late; then again and again, each time after a timeout of RFC 6298 on how
+     |      long requests take to help, at least as long as chunks usually took
      `----- given up: after `max_tries` rounds of requests without any chunk becoming complete
 
 A chunk is expected from when the workers may send it: the first window from the start, chunk
@@ -35,6 +35,9 @@ REORDERING = 3
 """Newer chunks complete before an older one counts as lost, as TCP's duplicate acknowledgements."""
 
 MAX_COPIES = 3
+
+FASTEST = 10
+"""One chunk in so many says how long one takes of which nothing is lost: no chunk takes less."""
 
 MORE_COPIES = (0.5, 2)
 """Losses a chunk, on average of the last, above which an answer is sent twice, and thrice."""
@@ -113,8 +116,10 @@ class Requests:
         # How often each of the last complete chunks lost something.
         self._losses: deque[int] = deque(maxlen=HORIZON)
         self._complete = 0
-        # How long a chunk may take, and how long none may become complete.
+        # How long a chunk may take, how long none may become complete, and the least time between
+        # two requests for one.
         self._patience = self._lull = config.quiet
+        self._again = config.quiet // 2
         self._asking = RoundTripTimer(
             2 * config.timeout, config.timeout, config.max_timeout, config.max_doublings
         )
@@ -272,12 +277,17 @@ class Requests:
         self._complete += 1
         self._took.append(elapsed)
         took = sorted(self._took)
-        config = self.config
-        self._lull = min(config.quiet, max(config.timeout, 2 * took[-1]))
+        self._lull = self._twice(took[-1])
         # Of the first window, which leaves at once, each waits for those before it.
         if self._complete > self._window:
-            usual = took[len(took) // 2]
-            self._patience = min(config.quiet, max(config.timeout, 2 * usual))
+            usual = self._twice(took[len(took) // 2])
+            self._again = usual // 2
+            has_fastest = self._complete >= self._window + HORIZON
+            self._patience = self._twice(took[len(took) // FASTEST]) if has_fastest else usual
+
+    def _twice(self, time: int) -> int:
+        """Twice a time, within what it may be."""
+        return min(self.config.quiet, max(self.config.timeout, 2 * time))
 
     def _outrun(self, order: int) -> None:
         """A chunk is complete before those that were expected earlier: they count it.
@@ -300,7 +310,7 @@ class Requests:
         entry.losses += is_helping
         wait = self._asking.timeout(0 if is_helping else entry.asked)
         # What was asked for waits in the queues that everything else does.
-        wait = max(wait, self._patience // 2)
+        wait = max(wait, self._again)
         if self._is_direct:
             # All workers answer, and nothing sums what they say.
             wait = max(wait, self.config.direct_time)

@@ -56,6 +56,21 @@ def test_a_chunk_that_takes_twice_as_long_as_usual_is_asked_for_whatever_others_
     assert list(requests.due(now + 100)) == [41]
 
 
+def test_how_long_a_chunk_may_take_is_said_by_those_of_which_nothing_was_lost() -> None:
+    requests = started(chunks=10_000, window=8)
+    now = 0
+    for _ in range(20):
+        first, second, *_ = requests.expected
+        complete(requests, first, second, now=now + 50)
+        # The others lost something, and had to be asked for.
+        now += 400
+        list(requests.due(now))
+        complete(requests, *requests.expected, now=now)
+    assert requests.next_deadline == now + 100
+    assert list(requests.due(now + 99)) == []
+    assert sorted(requests.due(now + 100)) == list(requests.expected)
+
+
 def test_it_waits_at_most_the_given_time_and_at_least_the_least() -> None:
     requests = started(window=1)
     assert requests.next_deadline == QUIET
