@@ -99,7 +99,7 @@ def launch(
         with serve(testbed, plans, address, patience) as (server, served):
             with RankProcesses(commands, stdout) as ranks:
                 goes_on = on_loss is OnLoss.CONTINUE
-                lost = ranks.wait(lambda: server.blamed, goes_on=goes_on)
+                lost = ranks.wait(lambda: server.blamed, lambda: server.left_out, goes_on=goes_on)
             calls = server.calls
         outcomes = testbed.switches.outcome_counts()
         return LaunchResult(

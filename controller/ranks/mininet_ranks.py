@@ -5,8 +5,8 @@ The destination is told of each call before the ranks are told to go, so that it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import monotonic_ns
 
 import numpy as np
@@ -20,8 +20,8 @@ from topologies.mininet_net import HOST_INTERFACE
 from traffic.collectives.calls import Array, Call, part_of
 from traffic.collectives.errors import CollectiveError, MissingRankError
 from traffic.collectives.link import Membership
-from traffic.commands import AttachDestination, Report
-from traffic.reports import DestinationReport
+from traffic.commands import AttachDestination, Progress, Report
+from traffic.reports import DestinationProgress, DestinationReport
 
 
 @dataclass(slots=True)
@@ -123,8 +123,12 @@ class MininetRanks:
             # Where it was done, all that it had to send is in the sums.
             was_done = rank in running.done
             return self._end_if_over(job, running) if was_done else self._go_on(job, running)
-        if rank in running.done:
+        if rank in running.done or (words[0] == "stuck" and words[2] != running.epoch):
             return Told()
+        if words[0] == "stuck" and running.goes_on:
+            lacking = self._lacking(job).intersection(running.ranks) - {rank}
+            if lacking:
+                return self._expel(job, running, lacking)
         del self._running[job]
         if words[0] == "left":
             error: CollectiveError = MissingRankError(
@@ -152,6 +156,24 @@ class MininetRanks:
             del self._running[job]
             return Told((Ended(job, running.number, dict.fromkeys(left, lost)),))
         return Told(others=self._go(job, running, left))
+
+    def _expel(self, job: int, running: _Running, lacking: Collection[int]) -> Told:
+        """Go on without ranks that are there, and have not sent their part of a call."""
+        running.lost.update(lacking)
+        who = ", ".join(map(str, sorted(lacking)))
+        why = MissingRankError(
+            f"{running.call}: left out, since rank {who} has not sent its part of it in time",
+            tuple(sorted(lacking)),
+        )
+        return replace(self._go_on(job, running), expelled=dict.fromkeys(lacking, why))
+
+    def _lacking(self, job: int) -> frozenset[int]:
+        """The ranks whose parts the destination lacks."""
+        network = self._testbed.network
+        (said,) = self._testbed.tell([(network.destination.name, Progress(job))])
+        names = said.lacking if isinstance(said, DestinationProgress) else ()
+        hosts = members(network, self._plans[job])
+        return frozenset(rank for rank, host in enumerate(hosts) if host.name in names)
 
     def _why(self, job: int) -> str:
         """What the destination waits for."""

@@ -67,12 +67,17 @@ class RankProcesses:
         self._end_all()
 
     def wait(
-        self, blamed: Callable[[], Collection[int]] = tuple, *, goes_on: bool = False
+        self,
+        blamed: Callable[[], Collection[int]] = tuple,
+        left_out: Callable[[], Collection[int]] = tuple,
+        *,
+        goes_on: bool = False,
     ) -> Mapping[int, str]:
         """Wait until all have ended; RunFailedError names the first that failed.
 
         Where the others go on, it is raised only if all fail; returned is how those ended that did
-        not end well, by rank.
+        not end well, by rank. Those that they have gone on without, `left_out`, have GRACE_S to end
+        once all others have.
 
         Those that fail since another is gone may be noticed before it: where some ranks are
         `blamed` in the end, the first of them is named. Where none is, and all end alike in time,
@@ -85,7 +90,7 @@ class RankProcesses:
                 end = ends.enter_context(open(os.pidfd_open(process.pid), "rb", buffering=0))
                 selector.register(end, selectors.EVENT_READ, rank)
             while selector.get_map() and time.monotonic() < deadline:
-                is_limited = failed and not goes_on
+                is_limited = deadline < float("inf")
                 left = max(0.0, deadline - time.monotonic()) if is_limited else None
                 for key, _ in selector.select(left):
                     selector.unregister(key.fileobj)
@@ -94,7 +99,11 @@ class RankProcesses:
                         failed[key.data] = code
                         if not goes_on:
                             deadline = min(deadline, time.monotonic() + GRACE_S)
-        if failed and (not goes_on or len(failed) == len(self._processes)):
+                still = {key.data for key in selector.get_map().values()}
+                if goes_on and still.issubset(left_out()):
+                    deadline = min(deadline, time.monotonic() + GRACE_S)
+            late = {key.data for key in selector.get_map().values()} if goes_on else set()
+        if failed and (not goes_on or len(failed) + len(late) == len(self._processes)):
             causes = [rank for rank in failed if rank in blamed()]
             rank = (causes or list(failed))[0]
             who = f"rank {rank}"
@@ -103,7 +112,9 @@ class RankProcesses:
                 # Such as a script that is not there: none is more to blame than another.
                 who = "every rank"
             raise RunFailedError(f"{who} {_ending(failed[rank])}: see what it said above")
-        return {rank: _ending(failed[rank]) for rank in sorted(failed)}
+        endings = {rank: _ending(code) for rank, code in failed.items()}
+        endings |= dict.fromkeys(late, "was left out, and did not end by itself")
+        return {rank: endings[rank] for rank in sorted(endings)}
 
     def _end_all(self) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):

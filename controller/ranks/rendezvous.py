@@ -12,7 +12,7 @@ it any more. A call is over the ranks that have made it and are there when it be
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from traffic.collectives.calls import Array, Call
@@ -166,8 +166,12 @@ class Rendezvous:
             if not self.goes_on:
                 self.failure = late
                 return
-            self._lost.update(missing)
-            self.expelled |= dict.fromkeys(missing, late)
+            self.expel(missing, late)
+
+    def expel(self, ranks: Collection[int], why: CollectiveError) -> None:
+        """Go on without ranks that are there, or have not come."""
+        self._lost.update(ranks)
+        self.expelled |= dict.fromkeys(ranks, why)
 
     def _missing(self, entry: _Open) -> tuple[int, ...]:
         """Who has not made a call and is waited for."""

@@ -55,10 +55,12 @@ def root_lost(call: Call, ranks: Collection[int]) -> MissingRankError | None:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What comes of what a rank has said: calls that ended, and what others are to be told."""
+    """What comes of what a rank has said: calls that ended, what others are to be told, and ranks
+    that the others go on without."""
 
     ended: Sequence[Ended] = ()
     others: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    expelled: Mapping[int, CollectiveError] = field(default_factory=dict)
 
 
 class RankNetwork(Protocol):
@@ -108,6 +110,8 @@ class RankServer:
         self.calls = 0
         self.blamed: set[int] = set()
         """Ranks that others missed."""
+        self.left_out: set[int] = set()
+        """Ranks that others have gone on without, though they were there."""
 
     def __enter__(self) -> Self:
         """Listen."""
@@ -197,6 +201,8 @@ class RankServer:
         self._end(told.ended)
         for rank, words in told.others.items():
             self._send_to(job, rank, words)
+        for rank, why in told.expelled.items():
+            self._rendezvous[job].expel([rank], why)
 
     def _join(self, connection: Connection[Any, Any], job: int, rank: int, on_loss: OnLoss) -> None:
         meeting = self._rendezvous.get(job)
@@ -252,6 +258,7 @@ class RankServer:
         """Ranks that the others have gone on without learn so."""
         while meeting.expelled:
             rank, error = meeting.expelled.popitem()
+            self.left_out.add(rank)
             self._send_to(meeting.job, rank, ("failed", None, *kind_of(error)))
 
     def _tell_failure(self, meeting: Rendezvous) -> None:

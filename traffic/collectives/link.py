@@ -12,8 +12,8 @@ answers with the result. One of real links is sent no array: it answers
                                            ("go", number, WorkerConfig)
 
 when every rank has made the call, and the rank's own worker exchanges packets; at its end the rank
-says ("done", number, resent, epoch), or ("stuck", number, text) where its worker has given up. The
-end of the connection is the end of the rank.
+says ("done", number, resent, epoch), or ("stuck", number, epoch, text) where its worker has given
+up. The end of the connection is the end of the rank.
 
 Where a job goes on without ranks that it loses, a call is over those that have made it and are
 there. A rank whose worker is done keeps the result to itself until all of these are: then it hears

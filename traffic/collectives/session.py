@@ -142,7 +142,7 @@ class Session:
             self._take(outcome.interrupted)
             return
         if outcome.failure is not None:
-            self._outgoing.put(("stuck", number, str(outcome.failure)))
+            self._outgoing.put(("stuck", number, config.epoch, str(outcome.failure)))
             return
         result: Array | CollectiveError | None
         try:
