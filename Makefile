@@ -137,7 +137,7 @@ campaign-fail: $(STAMP) ## every switch of a fat-tree's overlay fails in a run, 
 	@$(BIN)/python -m evaluation.campaign_fail $(ARGS)
 
 .PHONY: campaign-heal
-campaign-heal: $(STAMP) ## every switch of a fat-tree's overlay dies below a running job, on every target: seconds until it goes on
+campaign-heal: $(STAMP) ## every switch of a fat-tree's overlay (ARGS=--links: every link too) fails below a running job: seconds until it goes on
 	@$(BIN)/python -m evaluation.campaign_heal $(ARGS)
 
 # Seconds that each fuzzer runs.

@@ -8,11 +8,10 @@ worker; the worker starts when all of that is. A destination goes on with what i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from controller.compile import JobPlan, destination_bits
 from controller.endpoints import (
-    Timing,
     absent_ranks,
     attach_workers,
     destination_config,
@@ -20,26 +19,11 @@ from controller.endpoints import (
 )
 from controller.measurement import LinkCount, Measurement, add_measurements, measure
 from controller.planning import Plan
-from controller.rescue import Tell
+from controller.rescue import Jobs, Tell
 from controller.switches import SwitchControl
 from topologies.network import Network
 from traffic.commands import AttachDestination, Command, Hold, Move, Progress, Release, Start
-from traffic.endpoint import Op
-from traffic.reports import DestinationProgress, JobOutcome, Values, WorkerProgress
-
-
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """The jobs of a run as their hosts have them: `values[j]` is int32 [workers, chunks, lanes].
-
-    `bases` are the first chunks of their tensors, on the wire.
-    """
-
-    plans: Sequence[JobPlan]
-    values: Sequence[Values]
-    bases: Sequence[int]
-    op: Op
-    timing: Timing
+from traffic.reports import DestinationProgress, JobOutcome, WorkerProgress
 
 
 def resume_destination(tell: Tell, network: Network, jobs: Jobs) -> None:

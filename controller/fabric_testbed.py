@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from controller.comeback import Comeback, Jobs
+from controller.comeback import Comeback
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, round_trip, window_time, worker_config
 from controller.fabric_network import FabricNetwork
 from controller.p4rt import connect_blocking
-from controller.rescue import Rescue, go_on, hosts_of, joined, outcome_of, take_off
+from controller.rescue import Hands, Jobs, carry_on, outcomes_of
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
@@ -29,7 +29,7 @@ from topologies.fabric import StopReason
 from topologies.fabric.build import LINK_DELAY_NS, SLOWEST_LINK_BPS, Conditions, link_rates
 from topologies.network import Host, Network, ip_text, mac_text
 from topologies.rerooting import find_link
-from traffic.commands import Answer, Command, Commands, Report
+from traffic.commands import Answer, Command, Commands
 from traffic.destination import Destination
 from traffic.endpoint import Op
 from traffic.icmp import Echo
@@ -114,7 +114,7 @@ class FabricTestbed:
         on_stuck: OnStuck | None = None,
     ) -> tuple[JobOutcome, ...]:
         """See `Testbed.reduce`."""
-        timing = self.timing(plans, _TRIES if failure is None else _TRIES_WITH_FAILURE)
+        timing = self.timing(plans, tries=_TRIES if failure is None else _TRIES_WITH_FAILURE)
         began = self.fabric.now
         bases = []
         for plan, tensor in zip(plans, values, strict=True):
@@ -141,14 +141,16 @@ class FabricTestbed:
         rescued: tuple[JobOutcome, ...] | None = None
         if failure is not None and failure.rescue is not None and not look.is_over:
             look(now=True)
-            rescued = self._rescued(failure.rescue, plans, bases, values, op)
+            jobs = Jobs(plans, values, bases, op, timing)
+            hands = Hands(self._tell, self.switches, self.timing, self._run_to_the_end)
+            rescued = carry_on(failure.rescue, hands, self.network, jobs)
         self._busy += self.fabric.now - began
         # What is still under way (copies, retransmissions) is counted before anyone reads.
         self.fabric.run()
         if rescued is not None:
             return rescued
         look(now=True)
-        outcomes = self._outcomes(plans)
+        outcomes = outcomes_of(self._tell, self.network, plans)
         if failure is not None and failure.comeback is not None and failure.comeback.plans:
             return failure.comeback.completed_outcome(outcomes)
         return outcomes
@@ -189,35 +191,9 @@ class FabricTestbed:
                 return
             look()
 
-    def _rescued(
-        self,
-        rescue: Rescue,
-        plans: Sequence[JobPlan],
-        bases: Sequence[int],
-        values: Sequence[Values],
-        op: Op,
-    ) -> tuple[JobOutcome, ...]:
-        """Let jobs that are stuck go on over another tree; what they came to in all."""
-        before, first = take_off(self._tell, self.network, plans, bases)
-        continuation = rescue.plan(plans, before, first)
-        if continuation is None:
-            return before
-        network, others = continuation.detour.network, [plan for _, plan in continuation.jobs]
-        self.switches.install_beside(plans, network, others)
-        go_on(self._tell, continuation, values, op, self.timing(others, network=network))
+    def _run_to_the_end(self, network: Network, plans: Sequence[JobPlan], chunks: int) -> None:
+        """Let events happen until all jobs are over."""
         self.fabric.run(until=self.fabric.all_finished)
-        return joined(before, continuation, self._outcomes(others, network))
-
-    def _outcomes(
-        self,
-        plans: Sequence[JobPlan],
-        network: Network | None = None,
-    ) -> tuple[JobOutcome, ...]:
-        network = network or self.network
-        return tuple(
-            outcome_of(self._tell([(name, Report(plan.job)) for name in hosts_of(network, plan)]))
-            for plan in plans
-        )
 
     def _tell(self, commands: Sequence[tuple[str, Command]]) -> list[Answer]:
         """Have hosts carry out commands, at one moment; their answers in order."""
@@ -230,7 +206,7 @@ class FabricTestbed:
         return answers
 
     def timing(
-        self, plans: Sequence[JobPlan], tries: int = _TRIES, network: Network | None = None
+        self, plans: Sequence[JobPlan], network: Network | None = None, tries: int = _TRIES
     ) -> Timing:
         """How patient the machines of jobs that run together are here, over one tree."""
         network = network or self.network

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from controller.comeback import Comeback, Jobs, resume_destination
+from controller.comeback import Comeback, resume_destination
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, window_time, worker_config
 from controller.errors import RunFailedError
@@ -17,7 +17,7 @@ from controller.mininet_running import START_DEADLINE_S, RunningMininet
 from controller.p4rt import connect_blocking
 from controller.peers import Milestone, Watch
 from controller.queues import QueueSettings
-from controller.rescue import Rescue, go_on, hosts_of, joined, outcome_of, take_off
+from controller.rescue import Hands, Jobs, carry_on, outcomes_of
 from controller.switches import SwitchControl
 from controller.testbed import FailurePoint, OnStuck, Progress
 from controller.watchdog import STUCK_NS, Telling, facts_of, find_stuck
@@ -27,7 +27,7 @@ from topologies.fabric.build import Conditions, link_rates
 from topologies.mininet_plan import LinkPlan
 from topologies.network import Network
 from topologies.rerooting import find_link
-from traffic.commands import Answer, AttachDestination, AttachWorker, Command, Report, Start
+from traffic.commands import Answer, AttachDestination, AttachWorker, Command, Start
 from traffic.endpoint import Op
 from traffic.reports import (
     DestinationProgress,
@@ -152,40 +152,25 @@ class MininetTestbed:
         total = sum(tensor.shape[1] for tensor in values)
         look = _Look(self, plans, on_stuck, 2 * self._window_time(plans))
         rescue = None if failure is None else failure.rescue
+        jobs = Jobs(plans, values, bases, op, timing)
         try:
-            jobs = Jobs(plans, values, bases, op, timing)
             self._wait(self.network, plans, total, self._watch(failure, progress, look, jobs))
-            outcomes = self._outcomes(self.network, look.plans)
+            outcomes = outcomes_of(self.tell, self.network, look.plans)
             if failure is not None and failure.comeback is not None and failure.comeback.plans:
                 outcomes = failure.comeback.completed_outcome(outcomes)
         except _NoWayError:
             outcomes = ()
         if rescue is not None and not (outcomes and all(one.complete for one in outcomes)):
-            outcomes = self._rescued(rescue, plans, bases, values, op)
+            hands = Hands(self.tell, self.switches, self.timing, self._wait_for_rest)
+            outcomes = carry_on(rescue, hands, self.network, jobs)
         self._busy += time.monotonic_ns() - began
         if progress is not None:
             progress(total)
         return outcomes
 
-    def _rescued(
-        self,
-        rescue: Rescue,
-        plans: Sequence[JobPlan],
-        bases: Sequence[int],
-        values: Sequence[Values],
-        op: Op,
-    ) -> tuple[JobOutcome, ...]:
-        """Let jobs that are stuck go on over another tree; what they came to in all."""
-        before, first = take_off(self.tell, self.network, plans, bases)
-        continuation = rescue.plan(plans, before, first)
-        if continuation is None:
-            return before
-        network, others = continuation.detour.network, [plan for _, plan in continuation.jobs]
-        self.switches.install_beside(plans, network, others)
-        go_on(self.tell, continuation, values, op, self.timing(others, network))
-        rest = sum(values[i].shape[1] - first for i, _ in continuation.jobs)
-        self._wait(network, others, rest, Watch(lambda _: self._running.check()))
-        return joined(before, continuation, self._outcomes(network, others))
+    def _wait_for_rest(self, network: Network, plans: Sequence[JobPlan], chunks: int) -> None:
+        """Wait for jobs that go on over another tree."""
+        self._wait(network, plans, chunks, Watch(lambda _: self._running.check()))
 
     def _wait(self, network: Network, plans: Sequence[JobPlan], chunks: int, watch: Watch) -> None:
         """Wait until every worker is done with every job, or has failed in it."""
@@ -265,12 +250,6 @@ class MininetTestbed:
                     f"after {DRAIN_S:g} s"
                 )
             time.sleep(_POLL_S)
-
-    def _outcomes(self, network: Network, plans: Sequence[JobPlan]) -> tuple[JobOutcome, ...]:
-        return tuple(
-            outcome_of(self.tell([(name, Report(plan.job)) for name in hosts_of(network, plan)]))
-            for plan in plans
-        )
 
     def _timing(
         self, plans: Sequence[JobPlan], window_ns: int, failure: FailurePoint | None

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from controller.compile import JobPlan
 from controller.endpoints import Timing, destination_config, worker_config
 from controller.planning import Plan
+from controller.switches import SwitchControl
 from p4src.constants import JOBS, SLOTS
 from topologies.network import Host, Network
 from topologies.rerooting import Detour, find_detour
@@ -41,6 +42,35 @@ Place = Callable[[Topology], Plan]
 """Chooses the blue switches of a tree."""
 Tell = Callable[[Sequence[tuple[str, Command]]], Sequence[Answer]]
 """Has hosts carry out commands; their answers in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs of a run as their hosts have them: `values[j]` is int32 [workers, chunks, lanes].
+
+    `bases` are the first chunks of their tensors, on the wire.
+    """
+
+    plans: Sequence[JobPlan]
+    values: Sequence[Values]
+    bases: Sequence[int]
+    op: Op
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What a testbed lends to a rescue.
+
+    Attributes:
+        timing: how patient the machines of jobs are, over one tree.
+        wait: until jobs with so many chunks in all are over, on a tree.
+    """
+
+    tell: Tell
+    switches: SwitchControl
+    timing: Callable[[Sequence[JobPlan], Network], Timing]
+    wait: Callable[[Network, Sequence[JobPlan], int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +135,20 @@ class Rescue:
         return self.continuation
 
 
+def carry_on(rescue: Rescue, hands: Hands, network: Network, jobs: Jobs) -> tuple[JobOutcome, ...]:
+    """Let jobs that are stuck go on over another tree; what they came to in all."""
+    before, first = take_off(hands.tell, network, jobs.plans, jobs.bases)
+    continuation = rescue.plan(jobs.plans, before, first)
+    if continuation is None:
+        return before
+    view, others = continuation.detour.network, [plan for _, plan in continuation.jobs]
+    hands.switches.install_beside(jobs.plans, view, others)
+    go_on(hands.tell, continuation, jobs.values, jobs.op, hands.timing(others, view))
+    rest = sum(jobs.values[i].shape[1] - first for i, _ in continuation.jobs)
+    hands.wait(view, others, rest)
+    return joined(before, continuation, outcomes_of(hands.tell, view, others))
+
+
 def take_off(
     tell: Tell, network: Network, plans: Sequence[JobPlan], bases: Sequence[int]
 ) -> tuple[tuple[JobOutcome, ...], int]:
@@ -156,6 +200,14 @@ def hosts_of(network: Network, plan: JobPlan) -> list[str]:
     """The destination of a job, and the workers that have a part in it now."""
     left = [host.name for host in network.workers if host.rank not in plan.absent]
     return [network.destination.name, *left]
+
+
+def outcomes_of(tell: Tell, network: Network, plans: Sequence[JobPlan]) -> tuple[JobOutcome, ...]:
+    """What jobs came to, as their hosts report."""
+    return tuple(
+        outcome_of(tell([(name, Report(plan.job)) for name in hosts_of(network, plan)]))
+        for plan in plans
+    )
 
 
 def outcome_of(reports: Sequence[Answer]) -> JobOutcome:

@@ -16,19 +16,14 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.table import Table
-
-from controller import targets
-from controller.errors import BluetreeError, RunFailedError
+from controller.errors import RunFailedError
+from evaluation.parts import TARGETS, campaign, parts_of, unreachable
 from topologies import WorkloadOptions, parse
 from topologies.network import Network, wire
-from topologies.rerooting import link_name
 
-TARGETS = (targets.FABRIC, targets.SOFTSWITCH, targets.BMV2)
 OPS = ("reduce", "allreduce")
 DEADLINE_S = 300.0
 
@@ -60,26 +55,6 @@ class Case:
             f"{self.seconds:.1f}",
             self.fault or "as it must",
         )
-
-
-def unreachable(network: Network, part: str) -> tuple[str, ...]:
-    """The workers that no destination reaches any more; all, where one would not do for all."""
-    near: dict[str, set[str]] = {name: set() for name in network.topology.switches}
-    for one, other in network.topology.links:
-        if part not in (link_name(one, other), link_name(other, one)):
-            near[one].add(other)
-            near[other].add(one)
-    cuts = []
-    for destination in (network.destination, *network.spares):
-        reached: set[str] = set()
-        waiting = [destination.switch]
-        while waiting:
-            at = waiting.pop()
-            if at != part and at not in reached:
-                reached.add(at)
-                waiting.extend(near[at])
-        cuts.append(tuple(host.name for host in network.workers if host.switch not in reached))
-    return min(cuts, key=len)
 
 
 def run(network: Network, options: argparse.Namespace, target: str, op: str, part: str) -> Case:
@@ -121,19 +96,6 @@ def run(network: Network, options: argparse.Namespace, target: str, op: str, par
     )
 
 
-def parts_of(network: Network, options: argparse.Namespace) -> list[str]:
-    """The switches of the overlay, or those that are named; with --links its links too."""
-    overlay = network.topology.overlay
-    parts = list(options.part or overlay.names)
-    if options.links:
-        parts += [
-            link_name(overlay.names[v], overlay.names[above])
-            for v, above in enumerate(overlay.tree.parent)
-            if above >= 0
-        ]
-    return parts
-
-
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a campaign."""
     parser = argparse.ArgumentParser(prog="campaign_fail", description=__doc__)
@@ -153,31 +115,14 @@ def main(arguments: Sequence[str]) -> int:
     """Run on every target that is there, or on those named; 1 where a run does not as it must."""
     options = parse_arguments(arguments)
     network = wire(parse(options.topology, WorkloadOptions()), options.root)
-    console = Console(width=None if sys.stdout.isatty() else 170)
-    cases: list[Case] = []
-    for target in options.target or TARGETS:
-        reason = targets.why_not(target)
-        if reason is not None:
-            console.print(f"*** ABSENT: {reason} ***")
-            continue
+
+    def cases(target: str) -> Iterator[Case]:
         for op in options.op or OPS:
-            for part in parts_of(network, options):
-                try:
-                    cases.append(run(network, options, target, op, part))
-                except BluetreeError as error:
-                    console.print(str(error))
-                    return error.exit_code
-                # Campaigns take long: each line when it is known.
-                print(" ".join(cases[-1].row), file=sys.stderr, flush=True)
-    table = Table(
-        "target", "op", "part", "fate", "cut off", "chunks", "s", "verdict", title="one part fails"
-    )
-    for case in cases:
-        table.add_row(*case.row)
-    console.print(table)
-    wrong = [case for case in cases if case.fault]
-    console.print(f"{len(cases)} runs, {len(wrong)} not as they must")
-    return 1 if wrong or not cases else 0
+            for part in options.part or parts_of(network, links=options.links):
+                yield run(network, options, target, op, part)
+
+    columns = ("target", "op", "part", "fate", "cut off", "chunks", "s", "verdict")
+    return campaign(options.target, cases, columns, "one part fails")
 
 
 if __name__ == "__main__":

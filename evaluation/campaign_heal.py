@@ -1,10 +1,12 @@
-"""Every switch of the overlay dies below a running job, one after the other: `make campaign-heal`.
+"""Every switch of the overlay dies below a running job, one after the other: `make campaign-heal`;
+with `--links` every link is cut, too.
 
 A testbed is brought up as `bluetree up` does, with a second destination, and an endless AllReduce
 runs that goes on without the workers it loses. A switch is killed (its process by SIGKILL where it
-has one), and the time is taken until chunks become complete again, as another job or without
-the workers that are cut off. These must be exactly those attached to the switch. Then the switch is
-started anew, the job is ended, every sum must have been right, and the next switch has its turn.
+has one), or a link loses every frame, and the time is taken until chunks become complete again, as
+another job or without the workers that are cut off. These must be exactly those that no other way
+leads to. Then the part is brought back, the job is ended, every sum must have been right, and the
+next part has its turn.
 
     python -m evaluation.campaign_heal --target bmv2
 """
@@ -22,18 +24,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
-from controller import targets
-from controller.errors import BluetreeError, RunFailedError
+from controller.errors import RunFailedError
 from controller.live.client import NetworkClient, launch
 from controller.service import bluetree_pb2 as api
 from controller.service.client import ControllerClient
 from controller.service.folder import Folder
 from controller.service.launch import end_controllers, start_controller
+from evaluation.parts import TARGETS, campaign, parts_of, unreachable
 
-TARGETS = (targets.FABRIC, targets.SOFTSWITCH, targets.BMV2)
 DEADLINE_S = 60.0
 CHUNKS = 20
 """So many more complete chunks show that a job goes on."""
@@ -42,10 +40,10 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A switch that died: how the job went on, and after how many seconds."""
+    """A part that failed: how the job went on, and after how many seconds."""
 
     target: str
-    switch: str
+    part: str
     outcome: str
     left_out: tuple[str, ...]
     seconds: float
@@ -56,38 +54,39 @@ class Case:
         """It as a line of the table."""
         seconds = f"{self.seconds:.1f}"
         names = " ".join(self.left_out)
-        return self.target, self.switch, self.outcome, names, seconds, self.fault or "as it must"
+        return self.target, self.part, self.outcome, names, seconds, self.fault or "as it must"
 
 
-def run(hosts: NetworkClient, client: ControllerClient, target: str, switch: str) -> Case:
-    """Kill one switch; RunFailedError where the job does not go on."""
+def run(hosts: NetworkClient, client: ControllerClient, target: str, part: str) -> Case:
+    """Let one part fail; RunFailedError where the job does not go on."""
     choice = api.Choice(k=4)
     order = api.StartJobRequest(op="allreduce", choice=choice, on_worker_loss="continue")
     client.start(order)
-    _until(lambda: _last(client).completed > CHUNKS, f"{switch}: the job does not begin")
+    _until(lambda: _last(client).completed > CHUNKS, f"{part}: the job does not begin")
     began = time.monotonic()
-    pid = hosts.describe().pids.get(switch)
+    pid = hosts.describe().pids.get(part)
     if pid is not None:
         os.kill(pid, signal.SIGKILL)
-    # Also so that the network knows of it, and starts it anew later on.
-    hosts.kill(switch)
-    _until(lambda: _is_changed(client), f"{switch}: the job does not go round it")
+    # Also so that the network knows of it, and brings it back later on.
+    hosts.kill(part)
+    _until(lambda: _is_changed(client), f"{part}: the job does not go round it")
     seen = _last(client).completed
-    _until(lambda: _last(client).completed > seen, f"{switch}: the job does not go on")
+    _until(lambda: _last(client).completed > seen, f"{part}: the job does not go on")
     seconds = time.monotonic() - began
-    _until(lambda: _last(client).completed > seen + CHUNKS, f"{switch}: the job does not go on")
+    _until(lambda: _last(client).completed > seen + CHUNKS, f"{part}: the job does not go on")
     job = _last(client)
-    expected = [host.name for host in hosts.network.workers if host.switch == switch]
+    expected = unreachable(hosts.network, part)
     outcome = f"round it, root {job.root}" if job.avoids else "without those cut off"
-    hosts.restart(switch)
-    _until(lambda: _is_up(client, switch), f"{switch}: does not come back")
+    hosts.restart(part)
+    if part in hosts.network.topology.switches:
+        _until(lambda: _is_up(client, part), f"{part}: does not come back")
     ended = client.stop(None).jobs
     fault = ""
-    if list(job.left_out) != expected:
+    if tuple(job.left_out) != expected:
         fault = f"must leave out {' '.join(expected) or 'nobody'}"
     if not all(one.correct for one in ended):
         fault = "WRONG SUM"
-    return Case(target, switch, outcome, tuple(job.left_out), seconds, fault)
+    return Case(target, part, outcome, tuple(job.left_out), seconds, fault)
 
 
 def _last(client: ControllerClient) -> api.JobStatus:
@@ -132,7 +131,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a campaign."""
     parser = argparse.ArgumentParser(prog="campaign_heal", description=__doc__)
     parser.add_argument("--target", action="append", choices=TARGETS)
-    parser.add_argument("--switch", action="append", help="in place of all of the overlay")
+    parser.add_argument("--part", action="append", help="a switch or link, in place of all")
+    parser.add_argument("--links", action="store_true", help="also every link of the overlay")
     parser.add_argument("--topology", default="fat-tree:k=4")
     parser.add_argument("--root", action="append", default=[], help="[default: core3]")
     options = parser.parse_args(arguments)
@@ -143,29 +143,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> int:
     """Run on every target that is there, or on those named; 1 where a job does not as it must."""
     options = parse(arguments)
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    cases: list[Case] = []
-    for target in options.target or TARGETS:
-        reason = targets.why_not(target)
-        if reason is not None:
-            console.print(f"*** ABSENT: {reason} ***")
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                with _testbed(Path(folder), target, options) as (hosts, client):
-                    for switch in options.switch or hosts.network.topology.overlay.names:
-                        cases.append(run(hosts, client, target, switch))
-                        print(" ".join(cases[-1].row), file=sys.stderr, flush=True)
-            except BluetreeError as error:
-                console.print(f"{target}: {error}")
-                return error.exit_code
-    table = Table("target", "switch", "goes on", "left out", "s", "verdict", title="a switch dies")
-    for case in cases:
-        table.add_row(*case.row)
-    console.print(table)
-    wrong = [case for case in cases if case.fault]
-    console.print(f"{len(cases)} switches, {len(wrong)} not as they must")
-    return 1 if wrong or not cases else 0
+
+    def cases(target: str) -> Iterator[Case]:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            _testbed(Path(folder), target, options) as (hosts, client),
+        ):
+            for part in options.part or parts_of(hosts.network, links=options.links):
+                yield run(hosts, client, target, part)
+
+    columns = ("target", "part", "goes on", "left out", "s", "verdict")
+    return campaign(options.target, cases, columns, "a part fails below a job")
 
 
 if __name__ == "__main__":
