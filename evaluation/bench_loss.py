@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from statistics import median
 
@@ -140,22 +143,24 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--chunks", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=DOCS)
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at once")
     options = parser.parse_args(arguments)
     (options.out / "figures").mkdir(parents=True, exist_ok=True)
-    rows = []
-    for seed in range(1, options.seeds + 1):
-        for loss in LOSSES:
-            try:
-                row = measure(loss, seed, options.chunks)
-            except (BluetreeError, SwitchError) as error:
-                raise SystemExit(f"bench_loss: {error}") from error
-            rows.append(row)
-            sys.stderr.write(
-                f"seed {seed}, loss {100 * loss:g} %: {row.goodput / 1e6:.3f} Mbit/s a worker, "
-                f"{row.resent:.2f} repetitions a worker and chunk\n"
-            )
-        # After each seed, so that a run that is broken off leaves what it has.
-        write(rows, options.out / "loss.csv", options.out / "figures" / "loss.png")
+    work = [(loss, seed) for seed in range(1, options.seeds + 1) for loss in LOSSES]
+    rows: list[Row] = []
+    with ProcessPoolExecutor(options.processes) as pool:
+        try:
+            for row in pool.map(measure, *zip(*work, strict=True), repeat(options.chunks)):
+                rows.append(row)
+                sys.stderr.write(
+                    f"seed {row.seed}, loss {100 * row.loss:g} %: {row.goodput / 1e6:.3f} Mbit/s a "
+                    f"worker, {row.resent:.2f} repetitions a worker and chunk\n"
+                )
+                # After each seed, so that a run that is broken off leaves what it has.
+                if row.loss == LOSSES[-1]:
+                    write(rows, options.out / "loss.csv", options.out / "figures" / "loss.png")
+        except (BluetreeError, SwitchError) as error:
+            raise SystemExit(f"bench_loss: {error}") from error
     print(markdown(rows))
     return 0
 

@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 
 from rich.console import Console
 from rich.table import Table
@@ -95,15 +98,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--chunks", type=int, default=2000)
     parser.add_argument("--loss", type=float, default=0.1)
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at once")
     options = parser.parse_args(arguments)
+    seeds = range(options.first, options.first + options.seeds)
     rows = []
-    for seed in range(options.first, options.first + options.seeds):
-        row = run(seed, options.chunks, options.loss)
-        rows.append(row)
-        sys.stderr.write(
-            f"seed {seed}: {row.trouble or 'right'}, {row.workers} workers, "
-            f"{row.goodput / 1e6:.2f} Mbit/s, {row.seconds:.0f} s\n"
-        )
+    # Each run is a process of its own, which a thread waits for.
+    with ThreadPoolExecutor(options.processes) as pool:
+        for row in pool.map(run, seeds, repeat(options.chunks), repeat(options.loss)):
+            rows.append(row)
+            sys.stderr.write(
+                f"seed {row.seed}: {row.trouble or 'right'}, {row.workers} workers, "
+                f"{row.repetitions(options.chunks):.2f} repetitions a worker and chunk, "
+                f"{row.goodput / 1e6:.2f} Mbit/s, {row.seconds:.0f} s\n"
+            )
     show(rows, options.chunks, Console(width=100))
     return int(any(row.trouble for row in rows))
 
