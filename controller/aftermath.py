@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+import numpy as np
+
+from controller.aftermath_text import is_on_tree, notes, what, why_cut_off
 from controller.comeback import Comeback
 from controller.errors import BadInputError
 from controller.planning import Plan, plan, plan_given
@@ -12,9 +15,9 @@ from controller.running import Aftermath, Failure, Fate, JobState, RunOptions, S
 from controller.testbed import FailurePoint
 from controller.watchdog import Stuck
 from topologies.network import Network
-from topologies.rerooting import find_link, link_name
+from topologies.rerooting import find_link
 from topologies.topology import Topology
-from traffic.reports import JobOutcome, Values
+from traffic.reports import DestinationReport, JobOutcome, Values
 from traffic.workloads import exact_sums
 
 
@@ -47,7 +50,7 @@ def failure_point(planned: Plan, network: Network, options: RunOptions) -> Failu
             f"between two switches (A-B); {network.destination.name} is where the sums are made"
         )
     rescue = None
-    if _is_on_tree(topology, failure.part):
+    if is_on_tree(topology, failure.part):
         rescue = Rescue(network, failure.part, _placing(planned), options.jobs)
     return FailurePoint(failure.part, int(failure.fraction * total), rescue)
 
@@ -95,24 +98,27 @@ def aftermath(
     text = ""
     if fate in (Fate.CUT_OFF, Fate.INCOMPLETE):
         stuck = next(outcome.stuck for outcome in outcomes if not outcome.complete)
-        parts = [f"{_what(network, failure.part)} failed", stuck]
+        parts = [f"{what(network, failure.part)} failed", stuck]
         if cut_off:
             parts[0] += f" and cuts off {', '.join(cut_off)}"
         parts += [one.text for one in told[-1:]]
-        parts += [_why(network, failure.part)] if cut_off else []
+        parts += [why_cut_off(network, failure.part)] if cut_off else []
         text = f"{'; '.join(filter(None, parts))} ({done})"
+    first = next(iter(without), None) if went_on is None else went_on.first
+    switches = (
+        () if went_on is None else tuple(sorted(set(went_on.plan.topology.overlay.names) - before))
+    )
     return Aftermath(
         part=failure.part,
         fate=fate,
         workers=cut_off,
         root=None if detour is None else detour.root,
-        resumed_at=next(iter(without), None) if went_on is None else went_on.first,
-        switches=()
-        if went_on is None
-        else tuple(sorted(set(went_on.plan.topology.overlay.names) - before)),
+        resumed_at=first,
+        switches=switches,
         plan=None if went_on is None else went_on.plan,
         jobs=jobs,
         text=text,
+        notes=() if text else notes(network, point, fate, jobs, first, switches, chunks),
     )
 
 
@@ -131,20 +137,18 @@ def _states(
             complete=outcome.complete,
             right=outcome.is_right_so_far(exact_sums(sent, outcome.destination.without)),
             without=len(outcome.destination.without),
-            sums=_summed(network, sent.shape[1], outcome.destination.without),
+            sums=_summed(network, outcome.destination),
             back_at=back[i - 1] if back else None,
         )
         for i, (outcome, sent) in enumerate(zip(outcomes, values, strict=True), start=1)
     )
 
 
-def _summed(
-    network: Network, chunks: int, without: Mapping[int, frozenset[int]]
-) -> tuple[Summed, ...]:
-    """Over which workers each chunk of a job is summed, those over all first."""
+def _summed(network: Network, destination: DestinationReport) -> tuple[Summed, ...]:
+    """Over which workers each complete chunk of a job is summed, those over all first."""
     ranges: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for chunk in range(chunks):
-        runs = ranges.setdefault(tuple(sorted(without.get(chunk, ()))), [])
+    for chunk in np.flatnonzero(destination.known).tolist():
+        runs = ranges.setdefault(tuple(sorted(destination.without.get(chunk, ()))), [])
         if runs and runs[-1][1] == chunk - 1:
             runs[-1] = (runs[-1][0], chunk)
         else:
@@ -152,16 +156,6 @@ def _summed(
     return tuple(
         Summed(tuple(network.workers[rank].name for rank in ranks), tuple(ranges[ranks]))
         for ranks in sorted(ranges)
-    )
-
-
-def _is_on_tree(topology: Topology, part: str) -> bool:
-    """Whether a switch, or a link, is one of the overlay."""
-    names, parent = topology.overlay.names, topology.overlay.tree.parent
-    links = {link_name(names[v], names[above]) for v, above in enumerate(parent) if above >= 0}
-    ends = find_link(topology, part)
-    return part in names or (
-        ends is not None and not links.isdisjoint((link_name(*ends), link_name(*ends[::-1])))
     )
 
 
@@ -176,21 +170,3 @@ def _placing(planned: Plan) -> Place:
         return plan_given(topology, there.intersection(planned.blue_names))
 
     return place
-
-
-def _what(network: Network, part: str) -> str:
-    if part in {host.name for host in network.workers}:
-        return f"worker {part}"
-    if part == network.destination.name and part not in network.topology.switches:
-        return "the destination"
-    return f"switch {part}" if part in network.topology.switches else f"link {part}"
-
-
-def _why(network: Network, part: str) -> str:
-    """Why no other way leads to workers, and what helps."""
-    destinations = (network.destination, *network.spares)
-    if {host.switch for host in destinations} == {part}:
-        return "the destination is attached to it alone, so attach another with --root SWITCH"
-    if any(host.switch == part for host in network.workers):
-        return "they are attached to it alone, so give them another switch (--workers PATH)"
-    return "no other way leads to them: give the network another one, or restart the switch"

@@ -10,14 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from controller.report import exact
-from controller.running import Fate
 
 if TYPE_CHECKING:
     from controller.doctor import Diagnosis
     from controller.measurement import MeasuredLink, Measurement
     from controller.planning import Plan
     from controller.ranks.launch import LaunchResult
-    from controller.running import Aftermath, RunResult, Training
+    from controller.running import RunResult, Training
 
 MAX_ROWS = 64
 """Longer link tables show the most congested links; `--json` has all."""
@@ -65,22 +64,8 @@ def show_run(console: Console, result: RunResult) -> None:
         f"measured {_shown(result.measurement.measured)}"
     )
     console.print(f"{sums}; {congestion}; {counted(result.retransmissions, 'retransmission')}")
-    after = result.aftermath
-    if after is not None and after.fate is Fate.WENT_ON:
-        without = sum(job.without for job in after.jobs)
-        console.print(
-            f"{escape(after.part)} died: {without} of {result.jobs * result.chunks} chunks are "
-            f"summed without it, from chunk {after.resumed_at} on; {_came_back(after)}"
-        )
-    if after is not None and after.fate is Fate.RESUMED:
-        console.print(
-            "the destination died: it started anew, and went on with what it had recorded"
-        )
-    if after is not None and after.plan is not None:
-        console.print(
-            f"{escape(after.part)} failed: went on at chunk {after.resumed_at} over another tree, "
-            f"with {_names(list(after.switches))} new in it"
-        )
+    for note in () if result.aftermath is None else result.aftermath.notes:
+        console.print(note, markup=False, soft_wrap=True)
     console.print(
         f"{result.seconds:.1f} s; on the network's clock {result.network_seconds * 1e3:.3f} ms, "
         f"goodput {result.goodput / 1e6:.1f} Mbit/s a worker"
@@ -184,14 +169,6 @@ def _measured(link: MeasuredLink) -> str:
 def _shown(value: Fraction) -> str:
     text = exact(value)
     return text if value.denominator == 1 else f"{text} ({float(value):.3f})"
-
-
-def _came_back(after: Aftermath) -> str:
-    """Whether a worker has come back into some job, and of which chunks links are measured."""
-    firsts = [job.back_at for job in after.jobs if job.back_at is not None]
-    if not firsts:
-        return "links are measured over these"
-    return f"it came back at chunk {min(firsts)}, and links are measured from there on"
 
 
 def _names(names: list[str], shown: int = 12) -> str:

@@ -56,7 +56,7 @@ class Fate(enum.StrEnum):
 class Summed:
     """Over whom chunks are summed: all workers but those in `left_out`.
 
-    `chunks`: from the first to the last number of each run of them.
+    `chunks`: from the first to the last number of each run of those that are complete.
     """
 
     left_out: tuple[str, ...]
@@ -95,6 +95,7 @@ class Aftermath:
         switches: those of the other tree that the first had not.
         plan: the placement on the other tree.
         text: why the run failed, in one line; "" if it did not.
+        notes: what came of it where the run did not fail, a line or more.
     """
 
     part: str
@@ -106,6 +107,7 @@ class Aftermath:
     plan: Plan | None
     jobs: tuple[JobState, ...]
     text: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
