@@ -14,8 +14,9 @@ from controller.rescue import Place, Rescue
 from controller.running import Aftermath, Failure, Fate, JobState, RunOptions, Summed
 from controller.testbed import FailurePoint
 from controller.watchdog import Stuck
+from topologies.errors import did_you_mean
 from topologies.network import Network
-from topologies.rerooting import find_link
+from topologies.rerooting import find_link, link_name
 from topologies.topology import Topology
 from traffic.reports import DestinationReport, JobOutcome, Values
 from traffic.workloads import exact_sums
@@ -31,10 +32,7 @@ def failure_point(planned: Plan, network: Network, options: RunOptions) -> Failu
     total = options.jobs * options.chunks
     if failure.is_worker:
         if failure.part not in {host.name for host in network.workers}:
-            raise BadInputError(
-                f"--fail-worker {failure.part}: {topology.name} has no such worker; there are "
-                f"{network.workers[0].name} to {network.workers[-1].name}"
-            )
+            raise BadInputError(f"--fail-worker {failure.part}: {_no_worker(network, failure)}")
         if failure.goes_on and len(network.workers) == 1:
             raise BadInputError("--on-worker-loss continue: nobody is left to go on")
         completed = int(failure.fraction * total)
@@ -45,14 +43,44 @@ def failure_point(planned: Plan, network: Network, options: RunOptions) -> Failu
     if is_destination(failure, network):
         return FailurePoint(failure.part, int(failure.fraction * total), resumes=True)
     if failure.part not in topology.switches and find_link(topology, failure.part) is None:
-        raise BadInputError(
-            f"--fail {failure.part}: {topology.name} has no such switch, and no link of that name "
-            f"between two switches (A-B); {network.destination.name} is where the sums are made"
-        )
+        raise BadInputError(f"--fail {failure.part}: {_no_part(network, failure)}")
     rescue = None
     if is_on_tree(topology, failure.part):
         rescue = Rescue(network, failure.part, _placing(planned), options.jobs)
     return FailurePoint(failure.part, int(failure.fraction * total), rescue)
+
+
+def _no_worker(network: Network, failure: Failure) -> str:
+    """Why there is nothing that `--fail-worker` names, and what may be meant."""
+    first, last = network.workers[0].name, network.workers[-1].name
+    topology, part = network.topology, failure.part
+    there = f"there are {first} to {last}"
+    if is_destination(failure, network) or part in topology.switches or find_link(topology, part):
+        return f"that is {what(network, part)}; use --fail {part}@{failure.fraction:g}, or a worker"
+    return f"{topology.name} has no such worker; {there}"
+
+
+def _no_part(network: Network, failure: Failure) -> str:
+    """Why there is nothing that `--fail` names, and what may be meant."""
+    topology, part = network.topology, failure.part
+    share = f"@{failure.fraction:g}"
+    if part in {host.name for host in network.workers}:
+        return f"that is a worker; use --fail-worker {part}{share}"
+    for host in network.hosts:
+        if part in (link_name(host.name, host.switch), link_name(host.switch, host.name)):
+            kill = "--fail" if host.rank < 0 else "--fail-worker"
+            return (
+                "the link of a host cannot be cut, only one between two switches; kill the host "
+                f"with {kill} {host.name}{share}"
+            )
+    known = [*topology.switches, network.destination.name]
+    meant = did_you_mean(part, known + [link_name(*ends) for ends in topology.links])
+    # Of all names there may be too many to compare with.
+    meant = meant or did_you_mean(part, known)
+    return (
+        f"{topology.name} has no such switch, and no link of that name between two switches (A-B)"
+        + (meant or f"; {network.destination.name} is where the sums are made")
+    )
 
 
 def is_destination(failure: Failure | None, network: Network) -> bool:

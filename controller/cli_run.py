@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from controller import targets
+from controller.cli_failure import asked_failure
 from controller.cli_options import (
     Request,
     lanes_option,
@@ -20,7 +20,7 @@ from controller.cli_options import (
     topology_options,
 )
 from controller.errors import BadInputError, CheckFailedError, RunFailedError
-from controller.running import DEFAULT_ROUNDS, Failure, RunOptions, RunResult
+from controller.running import DEFAULT_ROUNDS, RunOptions, RunResult
 from p4src.builds import BUILDS
 from topologies.shaping import ShapingError, parse_rate
 
@@ -115,15 +115,17 @@ SHARE = Share(0, 1)
 @click.option("--reorder", type=SHARE, default=0.0, metavar="P", help="... that it delays a frame.")
 @click.option(
     "--fail",
+    multiple=True,
     metavar="PART@FRACTION",
     help="Kill a switch, or take a link between two switches (A-B) down, once this share of all "
-    "chunks is complete. The run goes on over another tree where there is one. The destination "
-    "(`destination`) is killed, and started anew with all that it has completed.",
+    "chunks, from 0 to 1, is complete. The run goes on over another tree where there is one. The "
+    "destination (`destination`) is killed, and started anew with all that it has completed.",
 )
 @click.option(
     "--fail-worker",
+    multiple=True,
     metavar="W@FRACTION",
-    help="Kill a worker once this share of all chunks is complete.",
+    help="Kill a worker once this share of all chunks, from 0 to 1, is complete.",
 )
 @click.option(
     "--on-worker-loss",
@@ -134,6 +136,7 @@ SHARE = Share(0, 1)
 )
 @click.option(
     "--rejoin-worker",
+    multiple=True,
     metavar="W@FRACTION",
     help="Bring that worker back once this share is; with --on-worker-loss continue.",
 )
@@ -165,10 +168,10 @@ def run_command(
     loss: float,
     duplicate: float,
     reorder: float,
-    fail: str | None,
-    fail_worker: str | None,
+    fail: tuple[str, ...],
+    fail_worker: tuple[str, ...],
     on_worker_loss: str,
-    rejoin_worker: str | None,
+    rejoin_worker: tuple[str, ...],
     roots: tuple[str, ...],
     pcap: Path | None,
 ) -> None:
@@ -188,8 +191,12 @@ def run_command(
         link_rate=parsed_link_rate(link_rate),
         seed=request.seed,
         build=BUILDS[int(lanes)],
-        failure=_returning(
-            _failure(fail, fail_worker, on_worker_loss == "continue"), rejoin_worker
+        failure=asked_failure(
+            planned.topology,
+            fail,
+            fail_worker,
+            rejoin_worker,
+            goes_on=on_worker_loss == "continue",
         ),
         pcap=pcap,
         roots=roots,
@@ -236,53 +243,3 @@ def parsed_link_rate(text: str | None) -> int | None:
         return None if text is None else parse_rate(text)
     except ShapingError as error:
         raise BadInputError(f"--link-rate: {error}") from None
-
-
-def _failure(fail: str | None, fail_worker: str | None, goes_on: bool) -> Failure | None:
-    if fail is not None and fail_worker is not None:
-        raise BadInputError("--fail, --fail-worker: one thing fails at a time; leave one out")
-    text = fail_worker or fail
-    if text is None:
-        if goes_on:
-            raise BadInputError("--on-worker-loss: say which one dies with --fail-worker")
-        return None
-    part, fraction = _part_at(text)
-    is_right = bool(part) and 0 <= fraction <= 1
-    if fail_worker is not None:
-        if not is_right:
-            raise BadInputError(f"--fail-worker {text}: write WORKER@FRACTION, such as w3@0.5")
-        return Failure(part, fraction, is_worker=True, goes_on=goes_on)
-    if goes_on:
-        raise BadInputError("--on-worker-loss: say which one dies with --fail-worker")
-    if not is_right:
-        raise BadInputError(
-            f"--fail {text}: write SWITCH@FRACTION, such as agg0-0@0.5, or the same of a link, "
-            "such as agg0-0-core0@0.5"
-        )
-    return Failure(part, fraction)
-
-
-def _returning(failure: Failure | None, text: str | None) -> Failure | None:
-    """A failure whose worker comes back."""
-    if text is None:
-        return failure
-    worker, fraction = _part_at(text)
-    if not worker or not 0 <= fraction <= 1:
-        raise BadInputError(f"--rejoin-worker {text}: write WORKER@FRACTION, such as w3@0.8")
-    if failure is None or failure.part != worker or not failure.goes_on:
-        raise BadInputError(
-            f"--rejoin-worker {text}: who comes back has died before: --fail-worker "
-            f"{worker}@FRACTION --on-worker-loss continue"
-        )
-    if fraction < failure.fraction:
-        raise BadInputError(f"--rejoin-worker {text}: it dies later, at {failure.fraction:g}")
-    return replace(failure, returns=fraction)
-
-
-def _part_at(text: str) -> tuple[str, float]:
-    """A name and the fraction behind its last @; -1 where there is none."""
-    part, _, share = text.rpartition("@")
-    try:
-        return part, float(share)
-    except ValueError:
-        return part, -1.0

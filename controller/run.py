@@ -132,9 +132,10 @@ def run_digits(
     The training runs under the plan; then the next gradient is summed once under every strategy,
     by reallocation of the same switches.
     """
-    if options.jobs != 1 or options.failure is not None:
+    if asked := _not_for_digits(options):
         raise BadInputError(
-            "--workload digits: trains one job and kills no switch; leave those out"
+            f"{', '.join(asked)}: --workload digits trains one job, in which nothing fails; "
+            f"leave {'it' if len(asked) == 1 else 'them'} out"
         )
     if options.op != Op.ALLREDUCE:
         raise BadInputError("--workload digits: every worker needs the sum; leave out --op reduce")
@@ -178,6 +179,17 @@ def run_digits(
         lossless=_is_lossless(options),
         training=Training(tuple(accuracy), identical, rows),
     )
+
+
+def _not_for_digits(options: RunOptions) -> list[str]:
+    """The options given that only the synthetic workload has."""
+    failure = options.failure
+    asked = ["--jobs"] if options.jobs != 1 else []
+    if failure is not None:
+        asked.append("--fail-worker" if failure.is_worker else "--fail")
+        asked += ["--on-worker-loss"] if failure.goes_on else []
+        asked += ["--rejoin-worker"] if failure.returns is not None else []
+    return asked
 
 
 class _TrainingRun:

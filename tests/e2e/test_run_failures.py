@@ -134,3 +134,47 @@ def test_the_remedy_for_a_cut_link_exists(
     assert "the destination has no other way, so attach another with --root b" in line
     told = _run(capsys, *turned, "--root", "b")
     assert any(said.startswith("a-r failed: went on at chunk") for said in told)
+
+
+GOES = ("--on-worker-loss", "continue")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--fail", "agg0-0@0.5", "--fail", "core0@0.5"), "one thing fails at a time"),
+        (("--fail-worker", "w1@0.5", "--fail-worker", "w2@0.5"), "one thing fails at a time"),
+        (
+            ("--fail-worker", "w1@0", *GOES, "--rejoin-worker", "w1@0", "--rejoin-worker", "w1@1"),
+            "one worker comes back, once",
+        ),
+        (("--fail", "destination@1.5"), "1.5 is not a share of all chunks, which is from 0 to 1"),
+        (("--fail", "destination@-0.1"), "-0.1 is not a share"),
+        (("--fail", "destination@nan"), "nan is not a share"),
+        (("--fail-worker", "w3@1.5"), "1.5 is not a share"),
+        (("--fail-worker", "w3@0", *GOES, "--rejoin-worker", "w3@inf"), "inf is not a share"),
+        (("--fail", "destination"), "or destination@0.5"),
+        (("--fail", "w0@0.5"), "that is a worker; use --fail-worker w0@0.5"),
+        (("--fail", "w0-edge0-0@0.5"), "cannot be cut"),
+        (("--fail", "core0-destination@0.5"), "kill the host with --fail destination@0.5"),
+        (("--fail", "destinatoin@0.5"), 'did you mean "destination"?'),
+        (("--fail", "agg0-0-cor0@0.5"), 'did you mean "agg0-0-core0"?'),
+        (("--fail-worker", "agg0-0@0.5"), "that is switch agg0-0; use --fail agg0-0@0.5"),
+        (("--fail-worker", "w3@0.5", "--rejoin-worker", "w3@0.7"), "add --on-worker-loss continue"),
+        (("--fail-worker", "w3@0.5", *GOES, "--rejoin-worker", "w4@0.7"), "it is w3 that dies"),
+        (("--fail-worker", "w3@0.5", *GOES, "--rejoin-worker", "w99@0.7"), "no such worker"),
+        (("--rejoin-worker", "w3@0.7"), "add --fail-worker w3@FRACTION"),
+        (
+            ("--workload", "digits", "--fail-worker", "w3@0.5", *GOES),
+            "--fail-worker, --on-worker-loss: --workload digits",
+        ),
+        (("--workload", "digits", "--fail", "core0@0.5"), "--fail: --workload digits"),
+        (("--workload", "digits", "--jobs", "2"), "--jobs: --workload digits"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_fail_is_refused_by_name(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], text: str
+) -> None:
+    (line,) = _run(capsys, *F4, *words, code=2)
+    assert text in line

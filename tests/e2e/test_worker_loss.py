@@ -250,7 +250,7 @@ def test_a_run_whose_every_chunk_is_complete_says_why_it_failed(
         (["--on-worker-loss", "continue"], "say which one dies with --fail-worker"),
         (["--rejoin-worker", "w1@0.5"], "who comes back has died before"),
         (["--fail-worker", "w1@0.5", "--rejoin-worker", "w1@0.8"], "--on-worker-loss continue"),
-        ([*GOES, "--rejoin-worker", "w2@0.8"], "who comes back has died before"),
+        ([*GOES, "--rejoin-worker", "w2@0.8"], "it is w1 that dies"),
         ([*GOES, "--rejoin-worker", "w1"], "write WORKER@FRACTION"),
         ([*GOES, "--rejoin-worker", "w1@0.4"], "it dies later, at 0.5"),
     ],
