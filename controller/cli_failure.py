@@ -24,11 +24,11 @@ def asked_failure(
     topology: Topology,
     fail: Sequence[str],
     fail_worker: Sequence[str],
+    on_worker_loss: str,
     rejoin_worker: Sequence[str],
-    *,
-    goes_on: bool,
 ) -> Failure | None:
-    """What the options ask for, each as often as it was given; None: nothing fails.
+    """What the options of these names ask for, those that are given at most once as often as they
+    were; None: nothing fails.
 
     BadInputError names the option and what is wrong with it; whether there is such a part is found
     out elsewhere.
@@ -36,6 +36,7 @@ def asked_failure(
     if fail and fail_worker:
         raise BadInputError("--fail, --fail-worker: one thing fails at a time; leave one out")
     failure = None
+    goes_on = on_worker_loss == "continue"
     if text := _only("--fail", fail):
         failure = Failure(*_part_at("--fail", text))
     elif text := _only("--fail-worker", fail_worker):
@@ -77,12 +78,9 @@ def _returning(topology: Topology, failure: Failure | None, text: str) -> Failur
 def _only(option: str, given: Sequence[str]) -> str | None:
     """The value of an option that may be given once."""
     if len(given) > 1:
-        raise BadInputError(
-            f"{option} {given[0]}, {option} {given[1]}: one thing fails at a time; leave one out"
-            if option != "--rejoin-worker"
-            else f"{option} {given[0]}, {option} {given[1]}: one worker comes back, once; leave "
-            "one out"
-        )
+        back = option == "--rejoin-worker"
+        why = "one worker comes back, once" if back else "one thing fails at a time"
+        raise BadInputError(f"{option} {given[0]}, {option} {given[1]}: {why}; leave one out")
     return given[0] if given else None
 
 

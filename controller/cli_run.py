@@ -191,13 +191,7 @@ def run_command(
         link_rate=parsed_link_rate(link_rate),
         seed=request.seed,
         build=BUILDS[int(lanes)],
-        failure=asked_failure(
-            planned.topology,
-            fail,
-            fail_worker,
-            rejoin_worker,
-            goes_on=on_worker_loss == "continue",
-        ),
+        failure=asked_failure(planned.topology, fail, fail_worker, on_worker_loss, rejoin_worker),
         pcap=pcap,
         roots=roots,
     )
