@@ -43,7 +43,7 @@ from traffic.reports import (
 from traffic.worker import Worker
 
 _TRIES = 2_000
-_TRIES_WITH_FAILURE = 12
+_TRIES_WITH_FAILURE, _TRIES_WITH_FAILURE_AND_LOSS = 12, 200
 """Sends of a chunk before a worker gives up; few where a switch is going to be killed."""
 
 
@@ -76,6 +76,7 @@ class FabricTestbed:
         self._busy = 0
         self._pcap = pcap
         self._epoch = epoch
+        self._loses = conditions.loss > 0
 
     def __enter__(self) -> Self:
         """Start the P4Runtime server, become primary everywhere, push the program."""
@@ -114,7 +115,7 @@ class FabricTestbed:
         on_stuck: OnStuck | None = None,
     ) -> tuple[JobOutcome, ...]:
         """See `Testbed.reduce`."""
-        timing = self.timing(plans, tries=_TRIES if failure is None else _TRIES_WITH_FAILURE)
+        timing = self.timing(plans, tries=self._tries(failure))
         began = self.fabric.now
         bases = []
         for plan, tensor in zip(plans, values, strict=True):
@@ -137,7 +138,7 @@ class FabricTestbed:
                 if failure.comeback is not None:
                     jobs = Jobs(plans, values, bases, op, timing)
                     plans = self._bring_back(failure.comeback, jobs, look)
-            self._run(look, until_stuck=True)
+            self._run(look, until_stuck=failure.may_cut_off)
         rescued: tuple[JobOutcome, ...] | None = None
         if failure is not None and failure.rescue is not None and not look.is_over:
             look(now=True)
@@ -154,6 +155,11 @@ class FabricTestbed:
         if failure is not None and failure.comeback is not None and failure.comeback.plans:
             return failure.comeback.completed_outcome(outcomes)
         return outcomes
+
+    def _tries(self, failure: FailurePoint | None) -> int:
+        if failure is None or not failure.may_cut_off:
+            return _TRIES
+        return _TRIES_WITH_FAILURE_AND_LOSS if self._loses else _TRIES_WITH_FAILURE
 
     def _bring_back(self, back: Comeback, jobs: Jobs, look: _Look) -> tuple[JobPlan, ...]:
         """Let a worker come back when it is time; the plans from then on."""

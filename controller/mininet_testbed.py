@@ -50,7 +50,7 @@ FAULTY_PATIENCE_NS = _SECOND_NS // 10
 _HOP_NS = 200_000
 """What a switch and a relay take for a frame, with as many others at work as the machine has."""
 _TRIES_WITH_FAULTS = 200
-_TRIES_WITH_FAILURE = 12
+_TRIES_WITH_FAILURE, _TRIES_WITH_FAILURE_AND_LOSS = 12, 50
 """Few where a switch is going to be killed."""
 _UNTOUCHED = Conditions()
 
@@ -265,8 +265,13 @@ class MininetTestbed:
         hops = max(self.network.topology.overlay.tree.depths()) + 1
         frames = sum(plan.window for plan in plans) * len(self.network.workers) * hops
         patience = FAULTY_PATIENCE_NS + 2 * (frames * _HOP_NS + window_ns)
-        tries = _TRIES_WITH_FAULTS if failure is None else _TRIES_WITH_FAILURE
-        return Timing(patience, 4 * patience, tries)
+        return Timing(patience, 4 * patience, self._tries(failure))
+
+    def _tries(self, failure: FailurePoint | None) -> int:
+        """With faults on links, or a failure."""
+        if failure is None or not failure.may_cut_off:
+            return _TRIES_WITH_FAULTS
+        return _TRIES_WITH_FAILURE_AND_LOSS if self._links.loss else _TRIES_WITH_FAILURE
 
     def _window_time(self, plans: Sequence[JobPlan], network: Network | None = None) -> int:
         """See `window_time`; 0 where links are as fast as the machine."""

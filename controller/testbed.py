@@ -40,6 +40,11 @@ class FailurePoint:
     comeback: Comeback | None = None
     resumes: bool = False
 
+    @property
+    def may_cut_off(self) -> bool:
+        """Whether some chunks may stay incomplete, so that workers are to give up before long."""
+        return not (self.goes_on or self.resumes)
+
 
 class Testbed(Protocol):
     """A network that is up: its switches run the program, its hosts wait for jobs."""

@@ -276,14 +276,14 @@ class Requests:
         """A chunk has become complete, so long after it was expected."""
         self._complete += 1
         self._took.append(elapsed)
+        # The first window leaves at once, and each of it waits for those before it, and for the
+        # windows of other jobs. What follows says how long chunks take once so many are complete.
+        if self._complete < self._window + HORIZON:
+            return
         took = sorted(self._took)
         self._lull = self._twice(took[-1])
-        # Of the first window, which leaves at once, each waits for those before it.
-        if self._complete > self._window:
-            usual = self._twice(took[len(took) // 2])
-            self._again = usual // 2
-            has_fastest = self._complete >= self._window + HORIZON
-            self._patience = self._twice(took[len(took) // FASTEST]) if has_fastest else usual
+        self._patience = self._twice(took[len(took) // FASTEST])
+        self._again = self._twice(took[len(took) // 2]) // 2
 
     def _twice(self, time: int) -> int:
         """Twice a time, within what it may be."""

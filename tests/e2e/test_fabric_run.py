@@ -118,6 +118,29 @@ def test_messages_of_every_build_are_summed(build: Build, loss: float) -> None:
         assert result.network_seconds > lane_bits / 100e6
 
 
+@pytest.mark.parametrize("jobs", [2, 4])
+def test_jobs_that_share_links_repeat_nothing(jobs: int) -> None:
+    """Each waits for the windows of the others, longer than for its own at first."""
+    planned = plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")
+    result = _run(planned, jobs=jobs, chunks=100)
+    assert result.correct
+    assert result.retransmissions == 0
+    assert not result.measurement.differing
+
+
+@pytest.mark.parametrize("failure", ["w2", "destination"])
+def test_what_is_made_good_is_not_given_up_where_much_is_lost(failure: str) -> None:
+    """Seeds at which some chunk is sent more than 12 times."""
+    planned = plan(parse("binary-tree:levels=3", WorkloadOptions(workers="1")), 0, "smc")
+    is_worker = failure == "w2"
+    dies = Failure(failure, 0.5, is_worker=is_worker, goes_on=is_worker)
+    for seed in (1, 4):
+        result = _run(planned, chunks=60, loss=0.3, seed=seed, failure=dies)
+        assert result.correct
+        assert result.aftermath is not None
+        assert all(job.complete for job in result.aftermath.jobs)
+
+
 def test_counters_agree_with_the_wires_themselves() -> None:
     """The switches' own counters against frames seen on the links, by an independent tap."""
     planned = plan(parse("fat-tree:k=4", WorkloadOptions()), 4, "smc")

@@ -43,17 +43,26 @@ def test_what_was_sent_later_may_have_a_lower_number() -> None:
 def test_a_chunk_that_takes_twice_as_long_as_usual_is_asked_for_whatever_others_do() -> None:
     requests = started(window=2)
     now = 0
-    for chunk in range(0, 40, 2):
+    for chunk in range(0, 100, 2):
         now += 50
         complete(requests, chunk, chunk + 1, now=now)
         assert list(requests.due(now)) == []
-    # 41 is expected from `now` on. The other slot goes on; its chunks are two that overtake it.
-    complete(requests, 40, now=now + 50)
+    # 101 is expected from `now` on. The other slot goes on; its chunks are two that overtake it.
+    complete(requests, 100, now=now + 50)
     assert list(requests.due(now + 50)) == []
     assert requests.next_deadline == now + 100
-    complete(requests, 42, now=now + 99)
+    complete(requests, 102, now=now + 99)
     assert list(requests.due(now + 99)) == []
-    assert list(requests.due(now + 100)) == [41]
+    assert list(requests.due(now + 100)) == [101]
+
+
+def test_the_first_chunks_may_wait_for_the_windows_of_others() -> None:
+    requests = started(window=4)
+    now = 0
+    for chunk in range(0, 64, 4):
+        now += 50
+        complete(requests, *range(chunk, chunk + 4), now=now)
+    assert requests.next_deadline == now + QUIET
 
 
 def test_how_long_a_chunk_may_take_is_said_by_those_of_which_nothing_was_lost() -> None:
