@@ -205,9 +205,10 @@ def stop_command(folder: Folder, as_json: bool, job: int | None) -> None:
         from controller.render_live import stopped_view
 
         _show(lambda: stopped_view(reply))
+    failed = [one for one in reply.jobs if one.phase == "failed"]
     wrong = [one for one in reply.jobs if not one.correct]
-    if wrong:
-        raise CheckFailedError(f"job {wrong[0].job}: {wrong[0].detail or 'a sum is wrong'}")
+    for one in (*failed, *wrong):
+        raise CheckFailedError(f"job {one.job}: {one.detail or 'a sum is wrong'}")
 
 
 def _refuse_endless_json(as_json: bool, watch: bool) -> None:

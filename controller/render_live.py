@@ -78,6 +78,8 @@ def stopped_view(reply: api.StopJobReply) -> RenderableType:
     lines = []
     for job in reply.jobs:
         sums = "[green]every sum right[/]" if job.correct else "[red]NOT RIGHT[/]"
+        if job.phase == "failed" and job.correct:
+            sums += " as far as it came"
         differing = [link for link in job.links if link.messages != link.expected]
         carried = (
             "its links were not compared"
@@ -90,7 +92,7 @@ def stopped_view(reply: api.StopJobReply) -> RenderableType:
             f"{differing[0].expected} predicted"
         )
         lines.append(
-            f"job {job.job} stopped: {sums}; {carried}\n"
+            f"job {job.job} {'failed' if job.phase == 'failed' else 'stopped'}: {sums}; {carried}\n"
             f"{counted(job.completed, 'chunk')}, {counted(job.reallocations, 'reallocation')}, "
             f"{counted(job.retransmissions, 'retransmission')}"
         )

@@ -33,6 +33,12 @@ class JobProgress:
         return min((one.completed + one.first_chunk - first for one in self.workers), default=0)
 
     @property
+    def answers(self) -> int:
+        """Chunks complete at the destination, and answers at all workers, together."""
+        here = self.destination.completed if self.destination is not None else 0
+        return here + sum(worker.completed for worker in self.workers)
+
+    @property
     def drained_below(self) -> int:
         """Every worker has the answer to every chunk below it."""
         if self.silent:

@@ -19,8 +19,10 @@ from controller.service.switchboard import Switchboard, Written
 from topologies.network import Network
 
 _LOG = logging.getLogger(__name__)
-FINISH_S = 5.0
-"""How long a job that is stopped may take to be answered what it has sent."""
+FINISH_S = 10.0
+"""How long a job that is stopped waits for a further answer to what it has sent."""
+MOST_S = 40.0
+"""How long it waits in all, while answers come."""
 _POLL_S = 0.02
 
 
@@ -62,9 +64,7 @@ class Closer:
             job.id,
             phase,
             why,
-            completed=done,
-            correct=not progress.mismatches and phase is not Phase.FAILED,
-            retransmissions=progress.resent,
+            **_came_to(job, progress),
             links={
                 name: [ledger.total_count(counts, name, job.id).first, expected[v]]
                 for v, name in enumerate(names)
@@ -85,17 +85,16 @@ class Closer:
             job.id,
             Phase.FINISHED,
             why,
-            completed=end,
-            correct=not progress.mismatches,
-            retransmissions=progress.resent,
+            **{**_came_to(job, progress), "completed": end},
             not_compared="a part of its tree failed",
         )
         await asyncio.to_thread(self._hosts.detach, job.id)
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
 
     async def abandon(self, job: Job, why: str) -> Written:
-        """End a job whose hosts are gone."""
+        """End a job whose hosts, or some of them, are gone; the others say what it came to."""
         await self._drop_successor(job)
+        result = await self._came_to_at_least(job)
         try:
             await asyncio.to_thread(self._hosts.detach, job.id)
         except NetworkDownError:
@@ -103,8 +102,17 @@ class Closer:
         except RunFailedError as error:
             # What is left of it on other hosts goes on asking, and nobody answers.
             _LOG.warning("job %d: %s", job.id, error)
-        self.over(job.id, Phase.FAILED, why)
+        self.over(job.id, Phase.FAILED, why, **result)
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
+
+    async def _came_to_at_least(self, job: Job) -> dict[str, object]:
+        """What those hosts say that are left; nothing where there are none."""
+        try:
+            return _came_to(job, await asyncio.to_thread(self._hosts.progress, job.id))
+        except NetworkDownError:
+            raise
+        except RunFailedError:
+            return {}
 
     async def take_back(self, job: Job) -> None:
         """Let a job whose workers are held, or some of them, go on without the change."""
@@ -135,13 +143,35 @@ class Closer:
     async def _finish(self, job: Job) -> JobProgress:
         """Let the chunks that are under way be answered, and no others."""
         await asyncio.to_thread(self._hosts.stop, job.id)
-        deadline = time.monotonic() + FINISH_S
+        began = since = time.monotonic()
+        answers = -1
         is_awaited = bool(job.returning)
         while True:
             progress = await asyncio.to_thread(self._hosts.progress, job.id)
             if is_awaited and is_drained(progress, job.current.epoch):
                 await self._rejoining.start(job)
                 is_awaited = False
-            if progress.done or progress.failure or time.monotonic() > deadline:
+            now = time.monotonic()
+            if progress.answers > answers:
+                answers, since = progress.answers, now
+            if progress.done or progress.failure or now > min(since + FINISH_S, began + MOST_S):
                 return progress
             await asyncio.sleep(_POLL_S)
+
+
+def _came_to(job: Job, progress: JobProgress) -> dict[str, object]:
+    """How far a job came, and whether every sum until then was right."""
+    return {
+        "completed": job.begins + completed(progress),
+        "correct": not progress.mismatches,
+        "retransmissions": progress.resent,
+    }
+
+
+def why_gone(number: int, job: Job | None) -> str:
+    """Why a change of a job did not come to its end."""
+    if job is None:
+        return f"job {number}: was stopped while it changed"
+    if job.phase.is_over:
+        return f"job {number}: {job.phase} while it changed: {json.loads(job.result)['detail']}"
+    return f"job {number}: is {job.phase}, and so its change does not end; look at status"

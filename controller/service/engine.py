@@ -35,7 +35,7 @@ from controller.program import SwitchProgram
 from controller.service import ledger
 from controller.service.admission import Choice, Wish
 from controller.service.change import Change, Changed, install
-from controller.service.closing import Closer
+from controller.service.closing import Closer, why_gone
 from controller.service.errors import NotNowError, UnknownJobError
 from controller.service.healing import Healer
 from controller.service.leaving import Leaving, leaves
@@ -248,7 +248,7 @@ class Engine:
             async with self._lock:
                 job = self._store.job(number)
                 if job is None or job.phase is not Phase.DRAINING:
-                    raise NotNowError(_why_gone(number, job))
+                    raise NotNowError(why_gone(number, job))
                 if progress is not None and change.is_through(job, progress):
                     return await change.settle(job)
             if time.monotonic() > deadline or silence.is_long(progress):
@@ -272,7 +272,10 @@ class Engine:
     async def _first_answer(self, number: int, epoch: int) -> int | None:
         deadline = time.monotonic() + FIRST_CHUNK_S
         while time.monotonic() < deadline:
-            progress = await self.progress(number)
+            progress = await self._progress_if_there(number)
+            if progress is None:
+                # Stopped, or gone on under another number: whoever waits finds that out.
+                return None
             answered = progress.first_answer(epoch)
             if answered is not None or progress.done or progress.failure:
                 return answered
@@ -386,12 +389,3 @@ class Engine:
                 f"job {number}: is {job.phase}; wait until it runs, or look at status"
             )
         return job
-
-
-def _why_gone(number: int, job: Job | None) -> str:
-    """Why a change of a job did not come to its end."""
-    if job is None:
-        return f"job {number}: was stopped while it changed"
-    if job.phase.is_over:
-        return f"job {number}: {job.phase} while it changed: {json.loads(job.result)['detail']}"
-    return f"job {number}: is {job.phase}, and so its change does not end; look at status"

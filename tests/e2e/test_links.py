@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from controller.live.client import NetworkClient, launch
-from controller.service import healing
+from controller.service import closing, healing
 from controller.service.admission import Wish
+from controller.service.errors import NotNowError
 from controller.service.planner import Order
 from controller.service.store import Phase
 from controller.watchdog import Cause
@@ -23,6 +24,7 @@ from tests.e2e.controllers import (
     Controller,
     goes_on,
     run_limited,
+    running_controller,
     runs,
     stop_all,
     until,
@@ -81,6 +83,46 @@ def test_jobs_go_round_a_link_that_loses_one_way(network: NetworkClient, link: s
             assert (back.was, back.job.avoids) == (2, ())
             await goes_on(up, back.job.id)
             await stop_all(up)
+
+    run_limited(scenario)
+
+
+def test_a_change_whose_job_goes_round_meanwhile_says_so(network: NetworkClient) -> None:
+    """The old number is over while the command waits for the first chunk of the new epoch."""
+
+    async def scenario() -> None:
+        async with watched(network, 2) as up:
+            await up.engine.start(ORDER)
+            await goes_on(up, 1)
+            await _cut(up, LINK)
+            with pytest.raises(NotNowError) as said:
+                await up.engine.reallocate(1, Wish(budget=5))
+            assert str(said.value) == "job 1: finished while it changed: goes on as job 2"
+            await until(runs(up, 2))
+            await goes_on(up, 2)
+            await stop_all(up, exact=False)
+            await asyncio.to_thread(network.restart, LINK)
+
+    run_limited(scenario)
+
+
+def test_a_job_that_is_stopped_without_every_answer_was_right_so_far(
+    network: NetworkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(closing, "FINISH_S", 0.3)
+
+    async def scenario() -> None:
+        # Nobody looks after it, so it does not go round.
+        async with running_controller(network, 2) as up:
+            await up.engine.start(ORDER)
+            await goes_on(up, 1)
+            await _cut(up, LINK)
+            (ended,) = await up.engine.stop(1)
+            result = json.loads(ended.result)
+            assert ended.phase is Phase.FAILED
+            assert result["detail"].startswith("stopped; not answered: chunk ")
+            assert (result["correct"], result["completed"] > 20) == (True, True)
+            await asyncio.to_thread(network.restart, LINK)
 
     run_limited(scenario)
 

@@ -63,6 +63,8 @@ def test_a_job_that_cannot_go_on_without_a_worker_fails_and_names_it(
     bluetree("up", tree, "--target", "fabric")
     bluetree("start", "--blue", "r", "--workers", "w1,w4,w5")
     bluetree("start", "--workers", "w0", "--blue", "", "--on-worker-loss", "continue")
+    for number in (1, 2):
+        bluetree.until(lambda job: job["completed"] > 20, number)
     with NetworkClient(bluetree.folder) as network:
         network.kill("w5")
         network.kill("w0")
@@ -70,6 +72,10 @@ def test_a_job_that_cannot_go_on_without_a_worker_fails_and_names_it(
     for number, worker in ((1, "w5"), (2, "w0")):
         job = bluetree.until(lambda job: job["phase"] == "failed", number)
         assert f"host {worker} was killed" in job["detail"]
+        # What it came to stays.
+        assert (job["completed"] > 20, job["correct"]) == (True, True)
+    said = bluetree("stop", exit_code=1)["stderr"]
+    assert said.startswith("bluetree: job 1: host w5 was killed")
     assert time.monotonic() - began < 10
 
 
