@@ -53,11 +53,11 @@ COMMANDS = {
     ),
     "fail": (
         "cli_parts",
-        "Kill a switch of a testbed, or let the link between two lose every frame.",
+        "Kill a switch or host of a testbed, or let a link lose every frame.",
     ),
     "restart": (
         "cli_parts",
-        "Start a dead switch of a testbed anew, or let a link carry all again that had failed.",
+        "Start what is dead in a testbed anew, or let a link carry all again.",
     ),
     "down": (
         "cli_up",

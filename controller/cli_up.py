@@ -34,6 +34,7 @@ from controller.service.launch import (
     start_page,
     wait_until_gone,
 )
+from p4src.builds import NARROW
 from topologies import RATE_LAWS
 
 if TYPE_CHECKING:
@@ -334,9 +335,10 @@ def _describe(folder: Folder) -> dict[str, Any]:
 def _shown(document: dict[str, Any]) -> str:
     waiting = len(document["standbys"])
     standby = f", {waiting} controller on standby" if waiting else ""
+    lanes = "" if document["lanes"] == NARROW.lanes else f", {document['lanes']} lanes"
     return (
         f"{document['topology']} is up on {document['target']}: {document['switches']} switches, "
-        f"{document['workers']} workers{standby}\n"
+        f"{document['workers']} workers{lanes}{standby}\n"
         f"after {document['seconds']:.1f} s ({document['network_seconds']:.1f} s of it for the "
         f"network), {document['memory'] / _MIB:.0f} MiB; "
         f"controller {document['controller']}; state in {document['state']}"

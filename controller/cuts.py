@@ -121,6 +121,12 @@ class CutFinder:
                 # Whoever does not answer may start anew, and what is lost meanwhile is its own.
                 del self._ways[pair]
 
+    def forget(self, one: str, other: str) -> None:
+        """Take back what is known of the link between two switches: it has been made whole."""
+        for pair in list(self._ways):
+            if {end.switch for end in pair} == {one, other}:
+                del self._ways[pair]
+
     def cuts(self, now: int) -> tuple[Cut, ...]:
         """The directions that carry nothing, in the order of the network's links."""
         found: list[Cut] = []

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from controller.report import exact
+from p4src.builds import NARROW
 
 if TYPE_CHECKING:
     from controller.doctor import Diagnosis
@@ -54,7 +55,7 @@ def show_run(console: Console, result: RunResult) -> None:
     console.print(
         f"[bold]{escape(plan.topology.name)}[/] on {result.target}: {_switches(result)}, "
         f"{result.workers} workers, {result.jobs} x {result.chunks} chunks, {result.op}, "
-        f"{plan.strategy}, k = {plan.k}"
+        f"{plan.strategy}, k = {plan.k}{_lanes(result.lanes)}"
     )
     console.print(f"blue ({len(plan.blue)}): {_names(plan.blue_names)}")
     show_links(console, result.measurement, set(plan.blue_names))
@@ -77,7 +78,7 @@ def show_launch(console: Console, result: LaunchResult) -> None:
     plan = result.plan
     console.print(
         f"[bold]{escape(plan.topology.name)}[/] on {result.target}: {result.switches} switches, "
-        f"{result.ranks} ranks, {plan.strategy}, k = {plan.k}"
+        f"{result.ranks} ranks, {plan.strategy}, k = {plan.k}{_lanes(result.lanes)}"
     )
     console.print(f"blue ({len(plan.blue)}): {_names(plan.blue_names)}")
     console.print(
@@ -143,6 +144,11 @@ def show_doctor(console: Console, diagnosis: Diagnosis) -> None:
 def counted(number: int, noun: str) -> str:
     """A number of things, in words: "1 chunk", "2 chunks"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _lanes(lanes: int) -> str:
+    """Where a message has other than the usual number of values: how many."""
+    return "" if lanes == NARROW.lanes else f", {lanes} lanes"
 
 
 def _switches(result: RunResult) -> str:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from collections.abc import Sequence
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from controller.render import MAX_ROWS, counted
 from controller.service import bluetree_pb2 as api
+from p4src.builds import NARROW
 
 
 def status_view(status: api.Status) -> RenderableType:
     """Switches, jobs and links."""
     down = [switch for switch in status.switches if switch.state != "up"]
     standbys = f", {len(status.standbys)} on standby" if status.standbys else ""
+    lanes = "" if status.lanes in (0, NARROW.lanes) else f"; {status.lanes} lanes"
     head = (
         f"[bold]{escape(status.topology)}[/] on {status.target}: {len(status.switches)} switches, "
         f"{len(status.switches) - len(down)} up; controller {status.controller.pid}, election id "
-        f"{status.controller.election_id}{standbys}"
+        f"{status.controller.election_id}{standbys}{lanes}"
     )
     parts: list[RenderableType] = [head]
     parts += [f"[red]{escape(switch.detail)}[/]" for switch in down]
     parts += [f"[red]{escape(cut.text)}[/]" for cut in status.cut_links]
     if status.jobs:
-        parts.append(_jobs(status))
+        parts.append(_Jobs(status))
         parts += [line for job in status.jobs if (line := _how_it_goes_on(job))]
         parts += [
             f"job {job.job}: {escape(job.detail or job.waits_for)}"
@@ -120,29 +124,55 @@ def _is_over(job: api.JobStatus) -> bool:
     return job.phase in ("finished", "failed")
 
 
-def _jobs(status: api.Status) -> Table:
-    table = Table(
-        "job", "op", "phase", "epoch", "strategy", "k", "congestion", "workers", "slots", "chunks",
-        "sums", "resent", "blue",
-    )  # fmt: skip
-    for job in status.jobs:
-        total = f" of {job.chunks}" if job.HasField("chunks") else ""
-        table.add_row(
-            str(job.job),
-            job.op,
-            job.phase,
-            str(job.epoch),
-            job.strategy,
-            str(job.k) if job.HasField("k") else "",
-            job.congestion,
-            str(job.workers),
-            f"{job.slot_base}+{job.window}",
-            f"{job.completed}{total}",
-            "[green]right[/]" if job.correct else "[red]WRONG[/]",
-            str(job.retransmissions),
-            escape(", ".join(job.blue[:6]) + (", ..." if len(job.blue) > 6 else "")),
-        )
-    return table
+class _Jobs:
+    """The jobs, with as many columns as fit: whatever is shown is shown whole."""
+
+    def __init__(self, status: api.Status) -> None:
+        self._status = status
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = self._table(())
+        for count in range(1, len(_SPARE_COLUMNS) + 1):
+            # The names of blue switches may take several lines, but not of one letter each.
+            if table.__rich_measure__(console, options.update(max_width=_WIDE)).minimum <= (
+                options.max_width
+            ):
+                break
+            table = self._table(_SPARE_COLUMNS[:count])
+        yield table
+
+    def _table(self, without: Sequence[str]) -> Table:
+        rows = [_job_cells(job) for job in self._status.jobs]
+        names = [name for name in rows[0] if name not in without]
+        table = Table(*(Column(name, no_wrap=name != "blue", overflow="fold") for name in names))
+        for cells in rows:
+            table.add_row(*(cells[name] for name in names))
+        return table
+
+
+_WIDE = 1_000
+_SPARE_COLUMNS = ("slots", "strategy", "resent", "workers", "k", "congestion")
+"""What is left out where the terminal is narrow, first the first; `--json` has all."""
+
+
+def _job_cells(job: api.JobStatus) -> dict[str, str]:
+    """A job's cells by the heads of their columns."""
+    total = f" of {job.chunks}" if job.HasField("chunks") else ""
+    return {
+        "job": str(job.job),
+        "op": job.op,
+        "phase": job.phase,
+        "epoch": str(job.epoch),
+        "strategy": job.strategy,
+        "k": str(job.k) if job.HasField("k") else "",
+        "congestion": job.congestion,
+        "workers": str(job.workers),
+        "slots": f"{job.slot_base}+{job.window}",
+        "chunks": f"{job.completed}{total}",
+        "sums": "[green]right[/]" if job.correct else "[red]WRONG[/]",
+        "resent": str(job.retransmissions),
+        "blue": escape(", ".join(job.blue[:6]) + (", ..." if len(job.blue) > 6 else "")),
+    }
 
 
 def _links(links: list[api.LinkStatus]) -> Table:

@@ -118,6 +118,12 @@ class Network:
         """All hosts: workers by rank, the destination, further destinations."""
         return (*self.workers, self.destination, *self.spares)
 
+    @property
+    def worker_names(self) -> str:
+        """The workers in words: "w0", or "w0 to w15"."""
+        ends = dict.fromkeys((self.workers[0].name, self.workers[-1].name))
+        return " to ".join(ends)
+
     def switch_mac(self, switch: str) -> int:
         """The MAC address by which neighbours address a switch."""
         return _SWITCH_MAC + self.device_id[switch]

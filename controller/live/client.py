@@ -39,12 +39,13 @@ from controller.live.lane import Lane
 from controller.live.progress import JobProgress
 from controller.live.requests import (
     GONE,
-    DarkLinks,
     Describe,
     Down,
+    Faults,
     JobHosts,
     Jobs,
     Kill,
+    LookForFaults,
     NetworkDescription,
     Part,
     Restart,
@@ -325,19 +326,24 @@ class NetworkClient:
     def kill(self, name: str, *, one_way: bool = False) -> None:
         """Kill a switch or a host where it stands, or let a link A-B lose every frame.
 
-        `one_way`: of the link, only those that A sends to B.
+        `one_way`: of the link, only those that A sends to B. Once more is no error; BadInputError
+        where there is nothing of the name.
         """
         self._lane.ask(Kill(name, one_way))
 
+    def fail(self, name: str, *, one_way: bool = False) -> None:
+        """As `kill`; BadInputError too where it is dead or cut already."""
+        self._lane.ask(Kill(name, one_way, again=False))
+
     def restart(self, name: str) -> None:
-        """Start a switch anew that was killed or has ended: it has no program; or let a link carry
-        all again."""
+        """Start a switch or host anew that was killed or has ended: it has no program, or job; or
+        let a link carry all again. BadInputError where it runs, or is not cut."""
         self._lane.ask(Restart(name))
 
-    def dark_links(self) -> frozenset[str]:
-        """The links between switches, by name, that have no carrier; others may lose all too."""
-        dark: frozenset[str] = self._looking.ask(DarkLinks())
-        return dark
+    def faults(self) -> Faults:
+        """What is the matter with switches and links; others may lose all too."""
+        faults: Faults = self._looking.ask(LookForFaults())
+        return faults
 
     def down(self) -> None:
         """Take the network down, and wait until nothing of it is left."""

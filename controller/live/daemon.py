@@ -31,12 +31,13 @@ from controller.live.mininet import LiveMininet
 from controller.live.network import LiveNetwork, Roster, resident_bytes
 from controller.live.progress import HOST_S
 from controller.live.requests import (
-    DarkLinks,
     Describe,
     Down,
     Jobs,
     Kill,
+    LookForFaults,
     NetworkDescription,
+    Refused,
     Request,
     Restart,
     Silent,
@@ -100,7 +101,10 @@ class Daemon:
                     client.send((number, False, Silent(error.hosts, error.seconds)))
                     continue
                 except (BluetreeError, SwitchError, TrafficError) as error:
-                    client.send((number, False, str(error)))
+                    is_wrong = isinstance(error, BadInputError) and isinstance(
+                        request, Kill | Restart
+                    )
+                    client.send((number, False, Refused(str(error)) if is_wrong else str(error)))
                     continue
                 except (EOFError, OSError) as error:
                     # Not the client's end: something of the network that is gone.
@@ -125,12 +129,13 @@ class Daemon:
                 return self._roster.tell_job(command, part)
             case SurveyJob(job):
                 return self._roster.survey(job)
-            case Kill(name, one_way):
-                self._roster.kill(name, one_way=one_way)
+            case Kill(name, one_way, again):
+                act = self._roster.kill if again else self._roster.fail
+                act(name, one_way=one_way)
             case Restart(name):
                 self._roster.restart(name)
-            case DarkLinks():
-                return self._network.dark_links()
+            case LookForFaults():
+                return self._roster.faults()
         return None
 
     def _describe(self) -> NetworkDescription:

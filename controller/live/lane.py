@@ -7,9 +7,9 @@ from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any
 
-from controller.errors import RunFailedError, SilentHostsError
+from controller.errors import BadInputError, RunFailedError, SilentHostsError
 from controller.live import state as folder
-from controller.live.requests import Request, Silent
+from controller.live.requests import Refused, Request, Silent
 from controller.live.state import NetworkDownError
 
 ANSWER_DEADLINE_S = 120.0
@@ -47,6 +47,8 @@ class Lane:
                 raise NetworkDownError(why_down(self._state)) from None
         if isinstance(answer, Silent):
             raise SilentHostsError(answer.hosts, answer.seconds)
+        if isinstance(answer, Refused):
+            raise BadInputError(answer.text)
         if not is_done:
             raise RunFailedError(str(answer))
         return answer

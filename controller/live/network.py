@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from controller.errors import BadInputError, RunFailedError, SilentHostsError
-from controller.live.requests import GONE, JobHosts, Part
+from controller.live.requests import GONE, Faults, JobHosts, Part
 from controller.live.script import Script
 from controller.p4rt import SwitchAddress
 from topologies.network import Network
@@ -94,6 +94,10 @@ class Roster:
         self._workers: dict[int, dict[str, tuple[int, int]]] = {}
         self._destination: dict[int, str] = {}
         self._down: set[str] = set()
+        # Sender and receiver of each direction between switches that was cut.
+        self._cut: set[tuple[str, str]] = set()
+        # How often a link was let carry all again, by its ends.
+        self._mended: dict[tuple[str, str], int] = {}
         # Destinations that have ended and are not up again.
         self._ill: set[str] = set()
         self._scripts: dict[int, Script] = {}
@@ -108,8 +112,15 @@ class Roster:
 
     @property
     def down(self) -> frozenset[str]:
-        """What was killed and not restarted."""
-        return frozenset(self._down)
+        """What was killed, or cut, and not restarted."""
+        return frozenset(self._down | {link_name(*way) for way in self._cut})
+
+    def faults(self) -> Faults:
+        """What is the matter with the switches and the links between them."""
+        dead = (self._down | self._up.ended_switches()).intersection(
+            self._up.network.topology.switches
+        )
+        return Faults(frozenset(dead), self._up.dark_links(), dict(self._mended))
 
     def jobs(self) -> tuple[JobHosts, ...]:
         """Who takes part in which job."""
@@ -171,7 +182,7 @@ class Roster:
         link = self._link(name)
         if link is not None:
             self._up.set_link(*link, up=False, both=not one_way)
-            self._down.add(link_name(*link))
+            self._cut.update((link,) if one_way else (link, link[::-1]))
             return
         if one_way:
             raise BadInputError(f"{name}: is no link, and only a link has two ways")
@@ -179,16 +190,45 @@ class Roster:
             self._up.kill(name)
             self._down.add(name)
 
+    def fail(self, name: str, *, one_way: bool = False) -> None:
+        """As `kill`; BadInputError where it is dead or cut already."""
+        link = self._link(name)
+        dead = self._down | self._up.ended_switches()
+        if link is None:
+            if name in dead:
+                raise BadInputError(
+                    f"{name}: is dead already; `bluetree restart {name}` starts it anew"
+                )
+        elif ends := sorted(dead.intersection(link)):
+            raise BadInputError(
+                f"{name}: carries nothing, since switch {ends[0]} is dead; `bluetree restart "
+                f"{ends[0]}` first"
+            )
+        elif self._cut.issuperset((link,) if one_way else (link, link[::-1])):
+            raise BadInputError(
+                f"{name}: nothing that {link[0]} sends to {link[1]} arrives"
+                + ("" if one_way else ", nor the other way,")
+                + f" already; `bluetree restart {name}` ends that"
+            )
+        self.kill(name, one_way=one_way)
+
     def restart(self, name: str) -> None:
         """Start a switch or host anew; BadInputError unless it was killed, or is a switch whose
-        process has ended. A link A-B carries all again, both ways.
+        process has ended. A link A-B that was cut carries all again, both ways.
 
         A destination goes on with its jobs, with what it had completed; a worker has none.
         """
         link = self._link(name)
         if link is not None:
+            ways = {link, link[::-1]}
+            if self._cut.isdisjoint(ways) and self._up.dark_links().isdisjoint(
+                link_name(*way) for way in ways
+            ):
+                raise BadInputError(f"{name}: is not cut, and only what is cut is made whole")
             self._up.set_link(*link, up=True)
-            self._down -= {link_name(*link), link_name(*link[::-1])}
+            self._cut -= ways
+            for way in ways:
+                self._mended[way] = self._mended.get(way, 0) + 1
             return
         # A killed process is deaf for a moment before it has ended.
         deadline = time.monotonic() + _END_S

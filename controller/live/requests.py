@@ -111,10 +111,14 @@ GONE = "gone"
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """Kill a switch or a host, or cut a link A-B; `one_way`: only what A sends to B."""
+    """Kill a switch or a host, or cut a link A-B; `one_way`: only what A sends to B.
+
+    `again`: it may be dead or cut already.
+    """
 
     name: str
     one_way: bool = False
+    again: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +129,35 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
-class DarkLinks:
-    """Answered with the links between switches of which an end is gone, down, or without a
-    carrier; see `LiveNetwork.dark_links`."""
+class LookForFaults:
+    """Answered with `Faults`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What is the matter with a network, as far as it knows itself.
+
+    Attributes:
+        dead: switches that were killed, or whose processes have ended.
+        dark: links between switches that have no carrier; see `LiveNetwork.dark_links`.
+        mended: how often a link was let carry all again, by its ends in either order.
+    """
+
+    dead: frozenset[str]
+    dark: frozenset[str]
+    mended: Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Down:
     """Take the network down; answered before that begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The answer to a `Kill` or `Restart` of what is not there, or is as asked for already."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,5 +169,5 @@ class Silent:
 
 
 Request: TypeAlias = (
-    Describe | Jobs | Tell | TellJob | SurveyJob | Kill | Restart | DarkLinks | Down
+    Describe | Jobs | Tell | TellJob | SurveyJob | Kill | Restart | LookForFaults | Down
 )

@@ -6,7 +6,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ class LaunchResult:
     """What a launch came to.
 
     Attributes:
-        lost: how ranks ended that did not end well, without which the others went on.
+        lost: how ranks ended, by rank, that did not end well, or that some calls went on without.
         calls: collective calls, over all jobs.
         chunks: messages that each rank sent first.
         lanes: int32 values in a message.
@@ -101,6 +101,7 @@ def launch(
                 goes_on = on_loss is OnLoss.CONTINUE
                 lost = ranks.wait(lambda: server.blamed, lambda: server.left_out, goes_on=goes_on)
             calls = server.calls
+            lost = _with_left_out(lost, server.went_without)
         outcomes = testbed.switches.outcome_counts()
         return LaunchResult(
             target=target,
@@ -118,6 +119,13 @@ def launch(
             network_seconds=served.network_ns / 1e9,
             seconds=time.perf_counter() - start,
         )
+
+
+def _with_left_out(lost: Mapping[int, str], without: Collection[int]) -> Mapping[int, str]:
+    """Ranks that did not end well, and those that calls went on without and that ended well."""
+    well = dict.fromkeys(without, "was left out, and ended with exit code 0")
+    both = well | dict(lost)
+    return {rank: both[rank] for rank in sorted(both)}
 
 
 def rank_commands(

@@ -112,6 +112,8 @@ class RankServer:
         """Ranks that others missed."""
         self.left_out: set[int] = set()
         """Ranks that others have gone on without, though they were there."""
+        self.went_without: set[int] = set()
+        """Ranks that some calls went on without, gone or not."""
 
     def __enter__(self) -> Self:
         """Listen."""
@@ -235,6 +237,7 @@ class RankServer:
                     self._end([Ended(job, number, dict.fromkeys(arrays, lost))])
                     continue
                 self.calls += 1
+                self._note_who_lacks(meeting, arrays)
                 told = self._network.begin(job, number, call, arrays, goes_on=meeting.goes_on)
                 for rank, words in told.items():
                     self._send_to(job, rank, words)
@@ -243,6 +246,8 @@ class RankServer:
         for ended in endings:
             meeting = self._rendezvous[ended.job]
             meeting.end()
+            if ended.ranks:
+                self._note_who_lacks(meeting, ended.ranks)
             if ended.fatal is not None:
                 meeting.failure = meeting.failure or ended.fatal
             for rank, result in (ended.results or {}).items():
@@ -253,6 +258,10 @@ class RankServer:
                 self._send_to(ended.job, rank, words)
             for rank in ended.ranks if ended.committed else ():
                 self._send_to(ended.job, rank, ("commit", ended.number))
+
+    def _note_who_lacks(self, meeting: Rendezvous, ranks: Collection[int]) -> None:
+        """A call is over these ranks."""
+        self.went_without.update(set(range(meeting.ranks)).difference(ranks))
 
     def _expel(self, meeting: Rendezvous) -> None:
         """Ranks that the others have gone on without learn so."""

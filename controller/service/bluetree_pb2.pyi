@@ -125,7 +125,7 @@ class WatchStatusRequest(_message.Message):
     def __init__(self, seconds: _Optional[float] = ...) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("topology", "target", "controller", "standbys", "switches", "jobs", "links", "predicted_congestion", "measured_congestion", "roots", "cut_links")
+    __slots__ = ("topology", "target", "controller", "standbys", "switches", "jobs", "links", "predicted_congestion", "measured_congestion", "roots", "cut_links", "lanes")
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +137,7 @@ class Status(_message.Message):
     MEASURED_CONGESTION_FIELD_NUMBER: _ClassVar[int]
     ROOTS_FIELD_NUMBER: _ClassVar[int]
     CUT_LINKS_FIELD_NUMBER: _ClassVar[int]
+    LANES_FIELD_NUMBER: _ClassVar[int]
     topology: str
     target: str
     controller: ControllerStatus
@@ -148,7 +149,8 @@ class Status(_message.Message):
     measured_congestion: float
     roots: _containers.RepeatedScalarFieldContainer[str]
     cut_links: _containers.RepeatedCompositeFieldContainer[CutLink]
-    def __init__(self, topology: _Optional[str] = ..., target: _Optional[str] = ..., controller: _Optional[_Union[ControllerStatus, _Mapping]] = ..., standbys: _Optional[_Iterable[_Union[ControllerStatus, _Mapping]]] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobStatus, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkStatus, _Mapping]]] = ..., predicted_congestion: _Optional[str] = ..., measured_congestion: _Optional[float] = ..., roots: _Optional[_Iterable[str]] = ..., cut_links: _Optional[_Iterable[_Union[CutLink, _Mapping]]] = ...) -> None: ...
+    lanes: int
+    def __init__(self, topology: _Optional[str] = ..., target: _Optional[str] = ..., controller: _Optional[_Union[ControllerStatus, _Mapping]] = ..., standbys: _Optional[_Iterable[_Union[ControllerStatus, _Mapping]]] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobStatus, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkStatus, _Mapping]]] = ..., predicted_congestion: _Optional[str] = ..., measured_congestion: _Optional[float] = ..., roots: _Optional[_Iterable[str]] = ..., cut_links: _Optional[_Iterable[_Union[CutLink, _Mapping]]] = ..., lanes: _Optional[int] = ...) -> None: ...
 
 class CutLink(_message.Message):
     __slots__ = ("link", "sender", "receiver", "lost", "text")

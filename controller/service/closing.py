@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Sequence
 
 from controller.errors import RunFailedError, SilentHostsError
 from controller.live.client import NetworkClient
@@ -74,11 +75,11 @@ class Closer:
         )
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))
 
-    async def leave(self, job: Job, end: int, why: str) -> Written:
+    async def leave(self, job: Job, end: int, why: str, failed: Sequence[str]) -> Written:
         """End a job at a chunk where another one goes on; what is under way is not waited for.
 
-        Its links are not compared: what a failed switch has counted, or a cut link lost, is not
-        known.
+        `failed`: the parts of its tree that have. Its links are not compared: what a failed switch
+        has counted, or a cut link lost, is not known.
         """
         progress = await asyncio.to_thread(self._hosts.progress, job.id)
         self.over(
@@ -86,7 +87,7 @@ class Closer:
             Phase.FINISHED,
             why,
             **{**_came_to(job, progress), "completed": end},
-            not_compared="a part of its tree failed",
+            not_compared=f"{', '.join(failed)} failed",
         )
         await asyncio.to_thread(self._hosts.detach, job.id)
         return await self._board.remove(ledger.programs(self._network, self._store.jobs()))

@@ -162,7 +162,7 @@ class Engine:
         async with self._lock:
             watch.lap("turn")
             job = self._running(number)
-            proposal = await change.readmit(job, names)
+            proposal = await change.readmit(job, names, await self.watchdog.links.cut_now())
             written = await self._move(job, change, watch)
         try:
             # They begin when all before has drained.

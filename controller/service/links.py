@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from controller.cuts import Cut, CutFinder
 from controller.live.client import NetworkClient
+from controller.live.requests import Faults
 from controller.service.switchboard import Switchboard
 from topologies.network import Network
 
@@ -28,6 +29,7 @@ class LinkWatch:
         self._found: tuple[Cut, ...] = ()
         self._told: tuple[Cut, ...] = ()
         self._is_needed = False
+        self._mended: Mapping[tuple[str, str], int] = {}
 
     @property
     def cut(self) -> tuple[Cut, ...]:
@@ -42,6 +44,19 @@ class LinkWatch:
         """Those that are cut for all that is known, though nobody may use them now."""
         return self._finder.cuts(time.monotonic_ns())
 
+    async def cut_now(self) -> tuple[Cut, ...]:
+        """As `known`, without those that have been mended since the last look."""
+        if self.known:
+            self._forget(await asyncio.to_thread(self._hosts.faults))
+        return self.known
+
+    def _forget(self, faults: Faults) -> None:
+        """Take back what was found of links that have been mended since."""
+        for ends, times in faults.mended.items():
+            if times != self._mended.get(ends):
+                self._finder.forget(*ends)
+        self._mended = faults.mended
+
     async def look(self, switches: Collection[str]) -> None:
         """Read the counters between these switches, those of the trees of stuck jobs.
 
@@ -54,10 +69,11 @@ class LinkWatch:
         if not switches or time.monotonic() - self._read_at < READ_S:
             return
         ports = self._finder.ports(switches)
-        counts, dark = await asyncio.gather(
-            self._board.port_counts(ports), asyncio.to_thread(self._hosts.dark_links)
+        counts, faults = await asyncio.gather(
+            self._board.port_counts(ports), asyncio.to_thread(self._hosts.faults)
         )
-        self._finder.read(counts, time.monotonic_ns(), dark)
+        self._forget(faults)
+        self._finder.read(counts, time.monotonic_ns(), faults.dark)
         self._read_at = time.monotonic()
         known = self.known
         for cut in known:

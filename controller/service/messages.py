@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 from controller.cuts import Cut
@@ -146,12 +146,16 @@ def switch_message(
     where: SwitchAddress,
     troubles: Mapping[str, SwitchError],
     in_use: frozenset[str],
+    dead: Collection[str] = (),
 ) -> api.SwitchStatus:
-    """A switch as it is; `in_use` are those in some tree."""
+    """A switch as it is; `in_use` are those in some tree, `dead` those without a process."""
     trouble = troubles.get(where.name)
     state = "up"
     if trouble is not None:
         state = "other primary" if isinstance(trouble, NotPrimaryError) else "down"
+    detail = "" if trouble is None else str(trouble)
+    if state == "down" and where.name in dead:
+        detail = f"switch {where.name} is dead: `bluetree restart {where.name}` starts it anew"
     overlay = network.topology.overlay
     in_tree = where.name in overlay.names
     serves = [job for job in jobs if any(where.name in one.blue for one in job.installed)]
@@ -160,7 +164,7 @@ def switch_message(
         device_id=where.device_id,
         address=where.address,
         state=state,
-        detail="" if trouble is None else str(trouble),
+        detail=detail,
         blue_for=[job.id for job in serves],
         capacity=overlay.capacity[overlay.index(where.name)] if in_tree else None,
         in_tree=where.name in in_use,

@@ -124,7 +124,9 @@ class Planner:
         chosen = set()
         for name in names:
             if name not in rank:
-                raise BadInputError(f"--workers {name}: no such worker; there are {len(rank)}")
+                raise BadInputError(
+                    f"--workers {name}: no such worker; there are {self.network.worker_names}"
+                )
             chosen.add(rank[name])
         return tuple(sorted(chosen)) or None
 

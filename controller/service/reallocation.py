@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from controller.cuts import Cut
 from controller.errors import BadInputError, RunFailedError, SilentHostsError
 from controller.live.client import NetworkClient
 from controller.live.progress import JobProgress
@@ -54,13 +55,13 @@ class Reallocation(Change):
         view = ledger.rooted(self._network, job)
         return self._note(job, self._planner.allocation(choice, view, job.current), choice)
 
-    async def readmit(self, job: Job, names: Sequence[str]) -> Proposal:
+    async def readmit(self, job: Job, names: Sequence[str], cuts: Collection[Cut] = ()) -> Proposal:
         """Plan for workers that come back, by default all that a job goes on without, and note it.
 
-        Raises what `Rejoining.ranks` raises, and RunFailedError where a host cannot be started
-        anew, with nothing noted.
+        `cuts`: links that carry nothing. Raises what `Rejoining.ranks` raises, and RunFailedError
+        where a host cannot be started anew, with nothing noted.
         """
-        ranks = self._rejoining.ranks(job, names)
+        ranks = self._rejoining.ranks(job, names, cuts)
         await self._rejoining.revive(ranks)
         new = self._planner.with_again(job, ranks)
         choice = Choice(

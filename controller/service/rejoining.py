@@ -20,6 +20,7 @@ import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
+from controller.cuts import Cut
 from controller.errors import BadInputError, SilentHostsError
 from controller.live.client import NetworkClient
 from controller.service import ledger
@@ -41,8 +42,10 @@ class Rejoining:
         self._board = board
         self._hosts = hosts
 
-    def ranks(self, job: Job, names: Sequence[str]) -> tuple[int, ...]:
+    def ranks(self, job: Job, names: Sequence[str], cuts: Collection[Cut]) -> tuple[int, ...]:
         """The ranks of workers by name, by default of all that a job goes on without.
+
+        `cuts`: the links that carry nothing.
 
         Raises BadInputError for one that is not out, and NotNowError for one that cannot be reached
         now.
@@ -51,16 +54,18 @@ class Rejoining:
         absent = job.current.absent
         for name in names:
             if name not in workers:
-                raise BadInputError(f"{name}: no such worker; there are {len(workers)}")
+                raise BadInputError(
+                    f"{name}: no such worker; there are {self._network.worker_names}"
+                )
             if workers[name].rank not in absent:
-                raise BadInputError(f"{name}: {_why_in(job, workers[name])}")
+                raise BadInputError(_why_in(job, workers[name]))
         if not absent:
             why = "" if job.on_loss == OnLoss.CONTINUE else "; it fails where it loses one"
-            raise BadInputError(f"job {job.id}: has all its workers{why}")
+            raise BadInputError(f"job {job.id} has all its workers{why}")
         ranks = tuple(sorted({workers[name].rank for name in names})) or absent
         view = ledger.rooted(self._network, job)
         for rank in ranks:
-            self._check_way(job, view, view.workers[rank])
+            self._check_way(job, view, view.workers[rank], cuts)
         return ranks
 
     async def revive(self, ranks: Collection[int]) -> None:
@@ -99,7 +104,7 @@ class Rejoining:
         """The workers that come back."""
         return tuple(self._network.workers[rank].name for rank in job.returning)
 
-    def _check_way(self, job: Job, view: Network, host: Host) -> None:
+    def _check_way(self, job: Job, view: Network, host: Host, cuts: Collection[Cut]) -> None:
         """Raise NotNowError where no way leads from a worker to the destination of its job."""
         if not host.source:
             raise NotNowError(
@@ -107,7 +112,13 @@ class Rejoining:
                 f"{', '.join(job.avoids)}: `bluetree restart` what is down, then `bluetree "
                 f"reallocate --root {view.destination.switch}`"
             )
-        down = ledger.way_of(view, host).intersection(self._board.troubles)
+        way = ledger.way_of(view, host)
+        for cut in cuts:
+            if cut.link in way:
+                raise NotNowError(
+                    f"{host.name}: {cut.text}, which is on its way: `bluetree restart {cut.link}`"
+                )
+        down = way.intersection(self._board.troubles)
         if down:
             name = min(down)
             raise NotNowError(
@@ -117,8 +128,8 @@ class Rejoining:
 
 def _why_in(job: Job, host: Host) -> str:
     if job.members is not None and host.rank not in job.members:
-        return f"has no part in job {job.id}"
+        return f"{host.name} has no part in job {job.id}"
     return (
-        f"job {job.id} goes on with it: it comes back after it has died, and has been left out; "
-        "see `bluetree status`"
+        f"{host.name} is not left out of job {job.id}; only what `bluetree status` lists as left "
+        "out can come back"
     )

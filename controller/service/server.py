@@ -164,7 +164,8 @@ class Servicer:
         engine = self._engine
         network, jobs = engine.network, engine.jobs()
         in_use = ledger.switches_in_use(network, jobs)
-        return messages.switch_message(network, jobs, where, engine.board.troubles, in_use)
+        troubles, dead = engine.board.troubles, await engine.watchdog.dead()
+        return messages.switch_message(network, jobs, where, troubles, in_use, dead)
 
     async def _whole(self, change: Coroutine[Any, Any, _Value]) -> _Value:
         """Carry a change out to its end, even if whoever asked for it is gone before."""
@@ -178,6 +179,7 @@ class Servicer:
         engine = self._engine
         network = engine.network
         progress, lines = await self._measure()
+        cuts, dead = await engine.watchdog.links.cut_now(), await engine.watchdog.dead()
         jobs = engine.jobs()
         in_use = ledger.switches_in_use(network, jobs)
         return api.Status(
@@ -186,7 +188,7 @@ class Servicer:
             controller=_process(self._me),
             standbys=[_process(one) for one in self._folder.standbys()],
             switches=[
-                messages.switch_message(network, jobs, where, engine.board.troubles, in_use)
+                messages.switch_message(network, jobs, where, engine.board.troubles, in_use, dead)
                 for where in self._addresses.values()
             ],
             jobs=[
@@ -198,8 +200,9 @@ class Servicer:
             links=[messages.link_message(line) for line in lines],
             predicted_congestion=str(messages.predicted_congestion(lines)),
             measured_congestion=messages.measured_congestion(lines),
+            lanes=network.build.lanes,
             roots=[host.switch for host in (network.destination, *network.spares)],
-            cut_links=[messages.cut_message(cut) for cut in engine.watchdog.links.known],
+            cut_links=[messages.cut_message(cut) for cut in cuts],
         )
 
     async def _measure(self) -> tuple[dict[int, JobProgress], tuple[LinkLine, ...]]:

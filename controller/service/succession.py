@@ -87,7 +87,9 @@ class Succession(Change):
         """See `Change`: it is over."""
         new = self._successor(job)
         if is_rescue(job, new):
-            return await self._closer.leave(job, new.begins, why_over(job))
+            return await self._closer.leave(
+                job, new.begins, why_over(job), sorted(set(new.avoids).difference(job.avoids))
+            )
         return await self._closer.end(job, Phase.FINISHED, why_over(job))
 
     async def rescue(self, job: Job, detour: Detour, failed: Collection[str]) -> Job:

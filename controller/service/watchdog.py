@@ -46,6 +46,12 @@ class Watchdog:
         """The stuck chunk of each job that has one."""
         return self._stuck
 
+    async def dead(self) -> frozenset[str]:
+        """The switches without a process, for all that the network knows."""
+        if not self._board.troubles:
+            return frozenset()
+        return (await asyncio.to_thread(self._hosts.faults)).dead
+
     async def watch(self) -> None:
         """For ever; raises NetworkDownError when the network has ended."""
         while True:

@@ -125,6 +125,30 @@ def test_a_launch_goes_on_without_ranks_that_are_killed() -> None:
     assert sorted(done.stderr.splitlines()) == ["rank 0 1.5 (0, 3)", "rank 3 1.5 (0, 3)"]
 
 
+ENDS_WELL = """
+import time
+import numpy as np
+from traffic import Communicator
+from traffic.collectives.errors import MissingRankError
+with Communicator.from_env() as comm:
+    comm.barrier()
+    if comm.rank == 2:
+        time.sleep(2.5)
+    try:
+        comm.allreduce(np.ones(100, dtype=np.float32))
+    except MissingRankError:
+        print("late")
+"""
+
+
+def test_a_rank_that_was_left_out_is_listed_also_where_it_ends_well() -> None:
+    done = launched(ENDS_WELL, "--on-rank-loss", "continue", "--timeout", "1", "--json")
+    assert (done.returncode, done.stderr) == (0, "late\n")
+    assert json.loads(done.stdout)["lost"] == [
+        {"rank": 2, "ending": "was left out, and ended with exit code 0"}
+    ]
+
+
 def test_a_launch_that_goes_on_without_ranks_fails_with_the_last() -> None:
     done = launched("raise SystemExit(7)", "--on-rank-loss", "continue")
     assert done.returncode == 4

@@ -79,6 +79,8 @@ def test_jobs_go_round_a_link_that_loses_one_way(network: NetworkClient, link: s
             (known,) = up.engine.watchdog.links.known
             assert known.link == LINK
             await asyncio.to_thread(network.restart, link)
+            # Nobody has to send anything into it to learn that.
+            assert await up.engine.watchdog.links.cut_now() == ()
             back = await up.engine.reallocate(2, None, "core0")
             assert (back.was, back.job.avoids) == (2, ())
             await goes_on(up, back.job.id)
@@ -185,15 +187,19 @@ def test_the_commands_that_cut_a_link_and_end_that(bluetree: Bluetree, tree: str
     bluetree("up", tree, "--target", "fabric")
     said = bluetree("fail", "b-a", exit_code=2)["stderr"]
     assert said == (
-        "bluetree: b-a: no such switch, nor link A-B between two; `bluetree status` lists those "
-        "that there are\n"
+        "bluetree: b-a: no such switch, link A-B or host; `bluetree status` lists switches and "
+        "links, and the hosts are w0 to w5 and destination\n"
     )
     assert (
         "only a link A-B has two ways" in bluetree("fail", "b", "--one-way", exit_code=2)["stderr"]
     )
+    for words in (("restart", "b-r"), ("restart", "b"), ("restart", "w0")):
+        bluetree(*words, exit_code=2)
     bluetree("start", "--blue", "r,b", "--op", "allreduce")
     done = bluetree("fail", "b-r", "--one-way")
     assert (done["part"], done["one_way"]) == ("b-r", True)
+    said = bluetree("fail", "b-r", "--one-way", exit_code=2)["stderr"]
+    assert "b-r: nothing that b sends to r arrives already; `bluetree restart b-r`" in said
     stuck = bluetree.until(lambda job: job["stuck"] and job["stuck"]["cause"] == Cause.LINK.value)
     text = "nothing that b sends to r arrives"
     assert (stuck["stuck"]["switch"], stuck["stuck"]["link"]) == ("b", "b-r")
@@ -202,14 +208,55 @@ def test_the_commands_that_cut_a_link_and_end_that(bluetree: Bluetree, tree: str
     assert (cut["link"], cut["sender"], cut["receiver"], cut["text"]) == ("b-r", "b", "r", text)
     assert cut["lost"] >= 10
     assert text in bluetree.text("status")
-    assert bluetree("restart", "r-b")["link"] == "r-b"
+    back = bluetree("restart", "r-b")
+    assert (back["part"], back["link"]) == ("r-b", "r-b")
+    assert bluetree("status")["cut_links"] == []
+    assert "is not cut" in bluetree("restart", "b-r", exit_code=2)["stderr"]
     bluetree.until(lambda job: job["stuck"] is None)
-    bluetree.until(lambda _: not bluetree("status")["cut_links"])
+    said = bluetree.text("fail", "r-b", "--one-way")
+    assert said.startswith("nothing that r sends to b arrives any more; ")
+    assert bluetree.text("fail", "b-r").startswith("b-r carries nothing any more; ")
+    assert "nor the other way, already" in bluetree("fail", "r-b", exit_code=2)["stderr"]
     assert "carries all again" in bluetree.text("restart", "b-r")
     # A switch likewise.
     bluetree("fail", "b")
     bluetree.until(lambda job: job["stuck"] and job["stuck"]["cause"] == Cause.SWITCH.value)
-    assert bluetree("restart", "b")["switch"] == "b"
+    assert "b: is dead already" in bluetree("fail", "b", exit_code=2)["stderr"]
+    assert "since switch b is dead" in bluetree("fail", "r-b", exit_code=2)["stderr"]
+    assert "switch b is dead: `bluetree restart b` starts it anew" in bluetree.text("status")
+    back = bluetree("restart", "b")
+    assert (back["part"], back["switch"]) == ("b", "b")
+    completed = bluetree("status")["jobs"][0]["completed"]
+    bluetree.until(lambda job: job["completed"] > completed + 20)
+    assert bluetree("stop")["jobs"][0]["correct"] is True
+
+
+def test_every_host_can_be_killed_and_brought_back_by_commands(
+    bluetree: Bluetree, tree: str
+) -> None:
+    bluetree("up", tree, "--target", "fabric", "--lanes", "240")
+    assert bluetree("status")["lanes"] == 240
+    assert "240 lanes" in bluetree.text("status")
+    start = ("start", "--blue", "r,b", "--op", "allreduce", "--on-worker-loss", "continue")
+    bluetree(*start)
+    assert "`bluetree rejoin w3` brings it back" in bluetree.text("fail", "w3")
+    assert "w3: is dead already" in bluetree("fail", "w3", exit_code=2)["stderr"]
+
+    def left_out(*names: str) -> None:
+        bluetree.until(lambda job: (job["left_out"], job["phase"]) == ([*names], "running"))
+
+    left_out("w3")
+    assert bluetree("rejoin")["came_back"] == ["w3"]
+    # What a cut link keeps away does not come back before the link does.
+    bluetree("fail", "b-r")
+    left_out("w3", "w4", "w5")
+    said = bluetree("rejoin", "w3", exit_code=4)["stderr"]
+    assert said.startswith("bluetree: w3: nothing that ")
+    assert said.endswith(", which is on its way: `bluetree restart b-r`\n")
+    bluetree("restart", "b-r")
+    assert bluetree("rejoin")["came_back"] == ["w3", "w4", "w5"]
+    bluetree("fail", "destination")
+    assert bluetree("restart", "destination")["host"] == "destination"
     completed = bluetree("status")["jobs"][0]["completed"]
     bluetree.until(lambda job: job["completed"] > completed + 20)
     assert bluetree("stop")["jobs"][0]["correct"] is True

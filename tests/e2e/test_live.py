@@ -208,13 +208,13 @@ def test_a_killed_switch_is_gone_until_it_is_restarted(client: NetworkClient) ->
     assert client.describe().down == {root}
     with pytest.raises(SwitchUnreachableError, match=root):
         next(fleet_of(client, election_id=2))
-    with pytest.raises(RunFailedError, match="core9: the network has no such switch"):
+    with pytest.raises(BadInputError, match="core9: the network has no such switch"):
         client.kill("core9")
     client.restart(root)
     assert client.describe().down == frozenset()
     for fleet in fleet_of(client, election_id=2):
         assert fleet.read(root).entries == ()
-    with pytest.raises(RunFailedError, match="it runs, and only what is dead is started anew"):
+    with pytest.raises(BadInputError, match="it runs, and only what is dead is started anew"):
         client.restart(root)
 
 

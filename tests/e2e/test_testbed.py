@@ -361,7 +361,7 @@ def test_what_cannot_be_is_refused_in_one_line(bluetree: Bluetree, tree: str) ->
         (["reallocate", "-k", "1", "--job", "9"], "--job 9: no such job"),
         (["stop", "--job", "9"], "--job 9: no such job"),
         (["start", "--blue", "x"], "--blue x: no such switch"),
-        (["restart", "w1"], "w1: no such switch"),
+        (["restart", "w1"], "w1: it runs, and only what is dead"),
         (["rejoin"], "no job runs"),
         (["rejoin", "--job", "9", "w1"], "--job 9: no such job"),
     ):

@@ -159,3 +159,15 @@ def test_cuts_are_told_apart_by_where_they_are() -> None:
     cut = Cut("a-b", "a", "b", 12)
     assert cut == replace(cut, lost=13)
     assert cut != Cut("a-b", "b", "a", 12)
+
+
+def test_a_link_that_was_mended_is_cut_no_more_though_nobody_has_used_it(links: Links) -> None:
+    links.read()
+    for _ in range(2):
+        links.send(UP, LOST_FRAMES, arriving=0)
+        found = links.read()
+    assert [cut.link for cut in found] == ["s1-s0"]
+    links.finder.forget("s2", "s0")
+    assert links.read() == found
+    links.finder.forget("s0", "s1")
+    assert links.read() == ()

@@ -9,8 +9,8 @@ from controller.render_live import status_view, stopped_view
 from controller.service import bluetree_pb2 as api
 
 
-def shown(view: RenderableType) -> list[str]:
-    console = Console(width=200)
+def shown(view: RenderableType, width: int = 200) -> list[str]:
+    console = Console(width=width)
     with console.capture() as capture:
         console.print(view)
     return capture.get().splitlines()
@@ -57,3 +57,31 @@ def test_stop_says_why_links_were_not_compared_and_counts_in_words() -> None:
         "job 1 stopped: every sum right; its links were not compared (w5 left out at chunk 4)",
         "9 chunks, 1 reallocation, 0 retransmissions",
     ]
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_what_is_shown_of_a_job_is_shown_whole(width: int) -> None:
+    job = api.JobStatus(
+        job=17,
+        op="allreduce",
+        phase="draining",
+        epoch=1_796_082_251,
+        strategy="brute-force",
+        k=8,
+        congestion="123/7",
+        workers=1_024,
+        window=256,
+        slot_base=1_024,
+        chunks=123_456,
+        completed=12_345,
+        correct=True,
+        retransmissions=9_999,
+        blue=[f"agg{i}-0" for i in range(4)],
+    )
+    lines = shown(status_view(api.Status(jobs=[job])), width)
+    assert max(map(len, lines)) <= width
+    first = next(line for line in lines if "allreduce" in line)
+    assert "…" not in "".join(lines)
+    for value in ("17", "draining", "1796082251", "12345 of 123456", "right"):
+        assert f" {value} " in first
+    assert "strategy" in "".join(lines) or width < 200
