@@ -104,6 +104,10 @@ class Change(ABC):
     def is_through(self, job: Job, progress: JobProgress) -> bool:
         """Whether a draining job needs its old entries no more."""
 
+    def is_over(self, job: Job) -> bool:
+        """Whether others have settled the change meanwhile."""
+        return False
+
     @abstractmethod
     async def settle(self, job: Job) -> Written:
         """Remove the old entries, and note that."""

@@ -137,9 +137,10 @@ class Closer:
 
     async def _drop_successor(self, job: Job) -> None:
         """Forget as which job one goes on that ends before it has come to that."""
-        if job.phase is Phase.MOVING and job.successor is not None:
-            await asyncio.to_thread(self._hosts.detach, job.successor)
-            self._store.remove(job.successor)
+        new = None if job.successor is None else self._store.job(job.successor)
+        if new is not None and new.phase is Phase.STARTING:
+            await asyncio.to_thread(self._hosts.detach, new.id)
+            self._store.withdraw(job.id)
 
     async def _finish(self, job: Job) -> JobProgress:
         """Let the chunks that are under way be answered, and no others."""

@@ -44,7 +44,7 @@ from controller.service.planner import Order, Planner
 from controller.service.progress import DRAIN_S, STALL_S, Silence, Stalls, waits_for, why_late
 from controller.service.reallocation import Reallocation, quiet_fact
 from controller.service.recovery import recover
-from controller.service.store import Job, Phase, Store
+from controller.service.store import Job, Phase, Role, Store
 from controller.service.succession import Succession, why_over
 from controller.service.switchboard import Switchboard, Written
 from controller.service.watchdog import Watchdog
@@ -247,6 +247,8 @@ class Engine:
             progress = await self._progress_if_there(number)
             async with self._lock:
                 job = self._store.job(number)
+                if job is not None and change.is_over(job):
+                    return Written()
                 if job is None or job.phase is not Phase.DRAINING:
                     raise NotNowError(why_gone(number, job))
                 if progress is not None and change.is_through(job, progress):
@@ -316,7 +318,9 @@ class Engine:
                 await self._deal_with(job, progress)
 
     async def _deal_with(self, job: Job, progress: JobProgress) -> None:
-        change = self._reallocation if job.successor is None else self._succession
+        change: Change = self._succession
+        if job.successor is None or job.allocation(Role.NEW) is not None:
+            change = self._reallocation
         if progress.failure:
             await self._closer.end(job, Phase.FAILED, f"{progress.failure}; {waits_for(progress)}")
         elif job.phase is Phase.STOPPING:
@@ -333,7 +337,8 @@ class Engine:
             if job.id not in self._attended:
                 await change.settle(job)
         elif progress.done and job.phase is Phase.RUNNING:
-            await self._closer.end(job, Phase.FINISHED, "")
+            why = "" if job.successor is None else why_over(job)
+            await self._closer.end(job, Phase.FINISHED, why)
         elif await self._healer.look_after(job, self.watchdog.stuck.get(job.id)):
             return
         elif self._stalls.stood(job.id, progress) > STALL_S:

@@ -75,7 +75,6 @@ class Healer:
             stuck is None
             or failed.isdisjoint(_used(view, job))
             or job.phase not in (Phase.RUNNING, Phase.DRAINING)
-            or job.successor is not None
         ):
             self._since.pop(job.id, None)
             return False

@@ -71,7 +71,7 @@ class Leaving:
         ranks = self.lost(job, progress)
         if not ranks or job.on_loss != OnLoss.CONTINUE:
             return False
-        if job.phase not in (Phase.RUNNING, Phase.DRAINING) or job.successor is not None:
+        if job.phase not in (Phase.RUNNING, Phase.DRAINING):
             return False
         if len(ranks) == len(job.present(range(len(self._network.workers)))):
             return False

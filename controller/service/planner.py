@@ -45,6 +45,8 @@ class Planner:
     ) -> tuple[Job, Choice]:
         """As which job one goes on with another root, not stored yet; without a wish as before.
 
+        One that drains before another job leaves its end, and that job, to the new one.
+
         Its tree goes round the switches that it `avoids`, and it goes on without the workers that
         are cut off with them. Switches that were named stay blue, where the tree has them. Raises
         BadInputError for a root that cannot be one, and what `admit` raises.
@@ -79,7 +81,6 @@ class Planner:
             phase=Phase.STARTING,
             allocations=(replace(self.allocation(choice, view), absent=absent),),
             root=None if root == self.network.destination.switch else root,
-            successor=None,
             avoids=tuple(sorted(avoids)),
         )
         return successor, choice

@@ -205,17 +205,29 @@ class Store:
             self.set_phase(number, Phase.INSTALLING)
 
     def withdraw(self, number: int) -> None:
-        """The new allocation, or the successor, could not be installed: all is as before."""
+        """The new allocation, or the successor, could not be installed: all is as before.
+
+        A successor that runs already stays.
+        """
         with self.transaction():
-            self._database.execute(
-                "DELETE FROM jobs WHERE id = (SELECT successor FROM jobs WHERE id = ?)", (number,)
-            )
-            self._database.execute("UPDATE jobs SET successor = NULL WHERE id = ?", (number,))
+            successor = self._database.execute(
+                "SELECT id, successor FROM jobs WHERE phase = ? "
+                "AND id = (SELECT successor FROM jobs WHERE id = ?)",
+                (Phase.STARTING, number),
+            ).fetchone()
+            if successor is not None:
+                new, after = successor
+                self._database.execute("DELETE FROM jobs WHERE id = ?", (new,))
+                self._database.execute(
+                    "UPDATE jobs SET successor = ? WHERE id = ?", (after, number)
+                )
             self._database.execute(
                 "DELETE FROM allocations WHERE job = ? AND role = ?", (number, Role.NEW)
             )
             drains = self._database.execute(
-                "SELECT 1 FROM allocations WHERE job = ? AND role = ?", (number, Role.OLD)
+                "SELECT 1 FROM allocations WHERE job = ?1 AND role = ?2 "
+                "UNION SELECT 1 FROM jobs WHERE id = ?1 AND successor IS NOT NULL",
+                (number, Role.OLD),
             ).fetchone()
             self.set_phase(number, Phase.DRAINING if drains else Phase.RUNNING)
 
@@ -263,9 +275,14 @@ class Store:
         )
 
     def hand_over(self, number: int, successor: int) -> None:
-        """The successor sends all further chunks, and runs: draining."""
+        """The successor sends all further chunks, and runs: draining, with its end known."""
         with self.transaction():
             self._begin(successor)
+            self._database.execute(
+                "UPDATE jobs SET chunks = (SELECT MIN(first_chunk) FROM allocations WHERE job = ?) "
+                "WHERE id = ?",
+                (successor, number),
+            )
             self.set_phase(number, Phase.DRAINING)
 
     def _begin(self, number: int) -> None:
@@ -279,7 +296,7 @@ class Store:
         members = None if job.members is None else json.dumps(job.members)
         self._database.execute(
             "INSERT INTO jobs (id, op, chunks, seed, members, slot_base, window, phase, root, "
-            "on_loss, avoids) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "successor, on_loss, avoids) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 job.id,
                 job.op,
@@ -290,6 +307,7 @@ class Store:
                 job.window,
                 job.phase,
                 job.root,
+                job.successor,
                 job.on_loss,
                 json.dumps(job.avoids),
             ),

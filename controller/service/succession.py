@@ -15,6 +15,9 @@ knows whether it has come to that.
 A job whose tree has a failed switch goes on as another one too, over a tree without it. What the
 switch held up is never answered, so there is no draining: the successor begins at the first chunk
 that some worker has no answer to, and sums all from there on anew; the job leaves its hosts.
+
+So does a job that drains, having a successor already: what it lacks before C goes on as a third
+one, which ends at C, where that successor begins.
 """
 
 from __future__ import annotations
@@ -81,12 +84,17 @@ class Succession(Change):
 
     def is_through(self, job: Job, progress: JobProgress) -> bool:
         """See `Change`: it has every answer, or will not get those that are left."""
-        return progress.done or is_rescue(job, self._successor(job))
+        return progress.done or self._is_rescued(job)
+
+    def is_over(self, job: Job) -> bool:
+        """See `Change`: what it lacked goes on under a third number."""
+        new = None if job.successor is None else self._store.job(job.successor)
+        return job.phase is Phase.FINISHED and new is not None and not new.phase.is_over
 
     async def settle(self, job: Job) -> Written:
         """See `Change`: it is over."""
-        new = self._successor(job)
-        if is_rescue(job, new):
+        if self._is_rescued(job):
+            new = self._successor(job)
             return await self._closer.leave(
                 job, new.begins, why_over(job), sorted(set(new.avoids).difference(job.avoids))
             )
@@ -142,6 +150,11 @@ class Succession(Change):
         if progress.silent:
             raise NotNowError(f"{', '.join(progress.silent)} do not answer")
         return progress.drained_below
+
+    def _is_rescued(self, job: Job) -> bool:
+        """Whether it has left its answers to a successor, which may have been stopped since."""
+        new = None if job.successor is None else self._store.job(job.successor)
+        return new is not None and is_rescue(job, new)
 
     def _successor(self, job: Job) -> Job:
         new = None if job.successor is None else self._store.job(job.successor)

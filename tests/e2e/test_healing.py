@@ -80,6 +80,60 @@ def test_jobs_go_round_switches_that_die(network: NetworkClient) -> None:
     run_limited(scenario)
 
 
+def test_a_job_that_drains_before_another_root_goes_round_too(network: NetworkClient) -> None:
+    """What it lacks goes on under a third number, up to where the other root begins."""
+
+    async def scenario() -> None:
+        async with watched(network, 2) as up:
+            await up.engine.start(ORDER)
+            await goes_on(up, 1)
+            await _kill(up, "core0")
+            changed = await up.engine.reallocate(1, None, "core3")
+            assert (changed.job.id, changed.was, changed.root) == (2, 1, "core3")
+            await until(lambda: up.engine.jobs()[2].phase is Phase.FINISHED)
+            first, second, third = up.engine.jobs()
+            assert (first.phase, first.successor) == (Phase.FINISHED, 3)
+            assert (third.successor, third.avoids, third.root) == (2, ("core0",), "core3")
+            assert (second.phase, second.avoids) == (Phase.RUNNING, ())
+            # Every chunk before the other root's first is of the one or the other.
+            ends = [json.loads(one.result)["completed"] for one in (first, third)]
+            assert ends == [third.begins, second.begins]
+            assert (first.chunks, third.chunks, second.chunks) == (*ends, None)
+            await goes_on(up, 2)
+            await stop_all(up, exact=False)
+            await _mend(up)
+
+    run_limited(scenario)
+
+
+def test_a_job_that_drains_before_another_root_goes_on_without_a_worker(
+    network: NetworkClient,
+) -> None:
+    async def scenario() -> None:
+        async with watched(network, 2) as up:
+            await up.engine.start(replace(ORDER, on_loss=OnLoss.CONTINUE))
+            await goes_on(up, 1)
+            # It has a chunk under way for long; the other root's tree is whole.
+            await _kill(up, "edge0-0-agg0-0")
+            await until(lambda: 1 in up.engine.watchdog.stuck)
+            change = asyncio.create_task(up.engine.reallocate(1, None, "core3"))
+            await until(lambda: up.engine.jobs()[0].phase is Phase.DRAINING)
+            await _kill(up, "w0")
+            changed = await change
+            assert (changed.job.id, changed.was) == (2, 1)
+            await until(lambda: up.engine.jobs()[1].current.absent == (0,))
+            first, second = up.engine.jobs()
+            assert (first.phase, first.current.absent) == (Phase.FINISHED, (0,))
+            assert json.loads(first.result)["completed"] == second.begins
+            await goes_on(up, 2)
+            ended = await up.engine.stop(None)
+            assert [json.loads(one.result)["correct"] for one in ended] == [True, True]
+            for part in ("w0", "edge0-0-agg0-0"):
+                await asyncio.to_thread(network.restart, part)
+
+    run_limited(scenario)
+
+
 def test_a_job_goes_on_without_those_that_a_switch_cuts_off(network: NetworkClient) -> None:
     async def scenario() -> None:
         async with watched(network, 2) as up:

@@ -62,6 +62,27 @@ def test_a_change_of_the_root_goes_through_its_phases(path: Path) -> None:
     assert [job.current.role for job in store.jobs()] == [Role.CURRENT, Role.CURRENT]
 
 
+def test_a_job_that_drains_keeps_its_successor_where_a_change_is_withdrawn(path: Path) -> None:
+    store = Store(path)
+    store.add(JOB)
+    store.begin(3)
+    store.follow(3, replace(JOB, id=1, allocations=(replace(FIRST, epoch=2),)))
+    store.begin_at(1, 70)
+    store.hand_over(3, 1)
+    before = store.jobs()
+    assert [(job.id, job.chunks) for job in before] == [(1, JOB.chunks), (3, 70)]
+    # Without a worker.
+    store.propose(3, replace(FIRST, epoch=4, role=Role.NEW))
+    store.withdraw(3)
+    assert store.jobs() == before
+    # Under a third number, before the successor.
+    third = replace(JOB, id=2, chunks=70, successor=1, allocations=(replace(FIRST, epoch=5),))
+    store.follow(3, third)
+    assert [(job.id, job.successor) for job in store.jobs()] == [(1, None), (2, 1), (3, 2)]
+    store.withdraw(3)
+    assert store.jobs() == before
+
+
 def test_a_reallocation_goes_through_its_phases(path: Path) -> None:
     store = Store(path)
     store.add(JOB)
