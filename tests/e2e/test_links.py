@@ -75,6 +75,8 @@ def test_jobs_go_round_a_link_that_loses_one_way(network: NetworkClient, link: s
             second = up.engine.jobs()[1]
             assert (second.root, second.avoids) == (None, (LINK,))
             await goes_on(up, 2)
+            await until(lambda: up.engine.jobs()[0].phase is Phase.FINISHED)
+            assert json.loads(up.engine.jobs()[0].result)["not_compared"] == f"{LINK} failed"
             # It is known as long as nobody can tell; whole again, it carries the job once more.
             (known,) = up.engine.watchdog.links.known
             assert known.link == LINK
