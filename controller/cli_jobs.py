@@ -174,7 +174,10 @@ def rejoin_command(
     """
     with ControllerClient(folder) as client:
         change = client.rejoin(api.RejoinRequest(job=job, workers=workers))
-        _show_change(change, as_json, f"has {', '.join(change.came_back)} again")
+        back = ", ".join(change.came_back)
+        # Such as those that a link keeps away which nobody had found cut.
+        said = f"has {back} again" if back else "has left out again all that came back"
+        _show_change(change, as_json, said)
 
 
 @click.command("counters")
