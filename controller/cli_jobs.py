@@ -208,10 +208,11 @@ def stop_command(folder: Folder, as_json: bool, job: int | None) -> None:
         from controller.render_live import stopped_view
 
         _show(lambda: stopped_view(reply))
-    failed = [one for one in reply.jobs if one.phase == "failed"]
-    wrong = [one for one in reply.jobs if not one.correct]
-    for one in (*failed, *wrong):
-        raise CheckFailedError(f"job {one.job}: {one.detail or 'a sum is wrong'}")
+    # Wrong sums first: a job that failed may have none.
+    for one in sorted(reply.jobs, key=lambda one: one.correct):
+        if one.phase == "failed" or not one.correct:
+            why = one.detail if one.phase == "failed" else "a sum is wrong"
+            raise CheckFailedError(f"job {one.job}: {why}")
 
 
 def _refuse_endless_json(as_json: bool, watch: bool) -> None:
