@@ -145,20 +145,34 @@ class Closer:
     async def _finish(self, job: Job) -> JobProgress:
         """Let the chunks that are under way be answered, and no others."""
         await asyncio.to_thread(self._hosts.stop, job.id)
-        began = since = time.monotonic()
-        answers = -1
+        patience = Patience(time.monotonic())
         is_awaited = bool(job.returning)
         while True:
             progress = await asyncio.to_thread(self._hosts.progress, job.id)
             if is_awaited and is_drained(progress, job.current.epoch):
                 await self._rejoining.start(job)
                 is_awaited = False
-            now = time.monotonic()
-            if progress.answers > answers:
-                answers, since = progress.answers, now
-            if progress.done or progress.failure or now > min(since + FINISH_S, began + MOST_S):
+            is_over = patience.is_over(progress.answers, time.monotonic())
+            if progress.done or progress.failure or is_over:
                 return progress
             await asyncio.sleep(_POLL_S)
+
+
+class Patience:
+    """How long the answers to what a job has sent are waited for: as long as some come."""
+
+    def __init__(self, now: float) -> None:
+        self._began = self._since = now
+        self._answers = -1
+
+    def is_over(self, answers: int, now: float) -> bool:
+        """Whether none has come for FINISH_S seconds, or it has all taken MOST_S.
+
+        `answers`: how many have come by `now`.
+        """
+        if answers > self._answers:
+            self._answers, self._since = answers, now
+        return now > min(self._since + FINISH_S, self._began + MOST_S)
 
 
 def _came_to(job: Job, progress: JobProgress) -> dict[str, object]:
